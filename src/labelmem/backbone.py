@@ -1,0 +1,163 @@
+"""The trained model as the adapter sees it: an input goes in, h and logits come out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from labelmem.errors import ClosedError, InputError, ModelError
+from labelmem.trees import tree_map
+
+__all__ = ["Backbone", "find_head"]
+
+
+def find_head(model: nn.Module, head: str | nn.Module | None) -> nn.Linear:
+    """The last linear layer of a model, or the one that is named or given.
+
+    Examples
+    --------
+    >>> find_head(nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3)), None)
+    Linear(in_features=8, out_features=3, bias=True)
+    """
+    modules = dict(model.named_modules())
+    linear = [name for name, module in modules.items() if isinstance(module, nn.Linear)]
+    if isinstance(head, str):
+        if head not in modules:
+            raise ModelError(f"the model has no module {head!r}; its linear layers are {linear}")
+        head = modules[head]
+    if head is None:
+        if not linear:
+            raise ModelError(
+                f"{type(model).__name__} has no nn.Linear to adapt; name the classifying layer with "
+                "head=..., or pass labels=() to use the model's output as an embedding"
+            )
+        head = modules[linear[-1]]
+    if not isinstance(head, nn.Linear):
+        raise ModelError(
+            f"the head is a {type(head).__name__}; it must be an nn.Linear of this model, "
+            f"one of {linear}"
+        )
+    if all(head is not module for module in modules.values()):
+        raise ModelError("the given head is not a part of the given model")
+    return head
+
+
+class Backbone:
+    """Runs a frozen model and catches what enters and leaves its head.
+
+    A model is *recurrent* when it has a method ``initial_state(n)`` that returns tensors with the
+    stream dimension first; it is then called as ``model(x, state)`` and returns
+    ``(anything, new_state)``. Any other model is called as ``model(x)``.
+
+    Parameters
+    ----------
+    model
+        The trained module. It is put in eval mode, never trained, and given back by :meth:`close`
+        as it was.
+    head
+        The last linear layer, its name, or None to find it; False takes the model's output as h.
+    """
+
+    def __init__(self, model: nn.Module, head: str | nn.Module | None | bool = None) -> None:
+        if not isinstance(model, nn.Module):
+            raise ModelError(f"the model is a {type(model).__name__}; it must be a torch nn.Module")
+        self.model = model
+        self.head = None if isinstance(head, bool) else find_head(model, head)
+        self.recurrent = hasattr(model, "initial_state")
+        self._caught: tuple[Tensor, Tensor] | None = None
+        self._was_training = [(module, module.training) for module in model.modules()]
+        self._hook = self.head.register_forward_hook(self._catch) if self.head else None
+        self._closed = False
+        model.eval()
+
+    def _catch(self, _: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+        self._caught = (inputs[0], output)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model lives now."""
+        return self._like.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The floating point type of the model."""
+        return self._like.dtype
+
+    @property
+    def _like(self) -> Tensor:
+        if self.head is not None:
+            return self.head.weight
+        return next(self.model.parameters(), torch.empty(0))
+
+    def initial_state(self, streams: int) -> Any:
+        """The recurrent state of ``streams`` new streams; None for a stateless model."""
+        self._check_open()
+        if not self.recurrent:
+            return None
+        return self.model.initial_state(streams)  # type: ignore[operator]
+
+    def __call__(self, x: Any, state: Any, streams: int) -> tuple[Tensor, Tensor | None, Any]:
+        """Run one step: h (n, d), logits (n, L) or None, and the next recurrent state."""
+        self._check_open()
+        if self.model.training:
+            self.model.eval()
+        self._caught = None
+        try:
+            output = self.model(x, state) if self.recurrent else self.model(x)
+        except (RuntimeError, ValueError, IndexError, TypeError) as error:
+            shapes = _shapes(x)
+            raise InputError(
+                f"{type(self.model).__name__} cannot take an input of shape {shapes} "
+                f"({streams} stream(s), one row each): {error}"
+            ) from error
+        if self.recurrent:
+            if not isinstance(output, tuple) or len(output) < 2:
+                raise ModelError(
+                    f"{type(self.model).__name__} has initial_state, so model(x, state) must "
+                    "return (logits, new_state)"
+                )
+            output, state = output[0], output[-1]
+        h, logits = self._answer(output)
+        self._check_answer(h, logits, streams)
+        return h, logits, state
+
+    def _answer(self, output: Any) -> tuple[Tensor, Tensor | None]:
+        if self.head is None:
+            return output, None
+        if self._caught is None:
+            raise ModelError(
+                f"the head {self.head} took no part in the model's forward pass; name the layer "
+                "that gives the logits with head=..."
+            )
+        caught, self._caught = self._caught, None
+        return caught
+
+    def _check_answer(self, h: Tensor, logits: Tensor | None, streams: int) -> None:
+        if not isinstance(h, Tensor) or h.ndim != 2 or h.shape[0] != streams:
+            seen = tuple(h.shape) if isinstance(h, Tensor) else type(h).__name__
+            raise InputError(
+                f"for {streams} input(s) the model's hidden vector h came out as {seen}; expected "
+                f"({streams}, d): give one input per stream, without a time dimension"
+            )
+        for name, tensor in (("hidden vector h", h), ("logits", logits)):
+            if tensor is not None and not bool(torch.isfinite(tensor).all()):
+                raise InputError(f"the model's {name} have NaN or infinite values for this input")
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ClosedError("this adapter was closed; make a new one around the model")
+
+    def close(self) -> None:
+        """Remove the hook and put every module back in the mode it was found in."""
+        if self._hook is not None:
+            self._hook.remove()
+        if not self._closed:
+            for module, training in self._was_training:
+                module.training = training
+        self._closed = True
+
+
+def _shapes(x: Any) -> Any:
+    return tree_map(lambda leaf: tuple(leaf.shape), x)

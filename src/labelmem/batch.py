@@ -1,0 +1,122 @@
+"""Many streams that advance in lockstep, with the results they would have one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from labelmem.errors import ConfigError, InputError, ObserveError
+from labelmem.labels import LabelSpace, plain
+from labelmem.online import OnlineMethod, Step
+from labelmem.trees import as_tensors, leaves
+
+__all__ = ["StreamBatch"]
+
+
+class StreamBatch:
+    """``n`` independent streams; one call predicts or observes for all of them.
+
+    Streams of unequal length are run with a mask: a stream that is masked out of ``observe`` is left
+    exactly as it was.
+
+    Examples
+    --------
+    >>> from labelmem import Adapter
+    >>> batch = Adapter(torch.nn.Linear(2, 2), labels=["cat", "dog"]).streams(3)
+    >>> batch.predict(torch.zeros(3, 2)).shape
+    torch.Size([3, 2])
+    >>> batch.observe(["dog", "emu", "cat"], mask=[True, True, False])
+    >>> batch.labels(0), batch.labels(1)
+    (['cat', 'dog'], ['cat', 'dog', 'emu'])
+    """
+
+    def __init__(self, method: OnlineMethod[Any], n: int) -> None:
+        if n < 1:
+            raise ConfigError(f"asked for {n} streams; there must be at least one")
+        self.method, self.n = method, n
+        # Streams without labels of their own share one space until they meet one.
+        self._shared = LabelSpace(method.known)
+        self._spaces: dict[int, LabelSpace] = {}
+        self._state = method.initial_state(n)
+        self.last: Step | None = None
+        """The prediction that waits for its labels: theta, model_probs, memory_probs."""
+
+    def __len__(self) -> int:
+        return self.n
+
+    @property
+    def width(self) -> int:
+        """The number of label columns: the model's, and the most new labels of any stream."""
+        spaces = self._spaces.values()
+        return max([len(self._shared), *(len(space) for space in spaces)])
+
+    def labels(self, stream: int) -> list[Any]:
+        """The labels of one stream; columns beyond them are padding with probability 0."""
+        space = self._spaces.get(stream, self._shared)
+        return space.names(len(space))
+
+    def predict(self, X: Any) -> Tensor:
+        """Predict for one input per stream, first dimension n; (n, L) probabilities. Pure."""
+        X = as_tensors(X, self.method.device, self.method.dtype, "the batch of inputs")
+        for leaf in leaves(X):
+            if leaf.ndim == 0 or leaf.shape[0] != self.n:
+                raise InputError(
+                    f"the batch has shape {tuple(leaf.shape)}; its first dimension must be "
+                    f"{self.n}, one input per stream"
+                )
+        self.last = self.method.advance(self._state, X, self.width)
+        return self.last.probs
+
+    def observe(self, Y: Sequence[Any] | Tensor, mask: Any = None) -> None:
+        """Reveal the labels of the latest predictions, in the streams where ``mask`` is true."""
+        if self.last is None:
+            raise ObserveError("there is no prediction waiting for its labels; call predict first")
+        seen = self._as_mask(mask)
+        y, new = self.resolve(Y, seen)
+        everyone = mask is None
+        self.method.commit(self._state, self.last, y, None if everyone else seen)
+        for stream, label in new:
+            self._spaces.setdefault(stream, LabelSpace(self.method.known)).add(label)
+        self.last = None
+
+    def reset(self) -> None:
+        """Forget everything: all streams are as new."""
+        self._spaces.clear()
+        self._state = self.method.initial_state(self.n)
+        self.last = None
+
+    def _as_mask(self, mask: Any) -> Tensor:
+        device = self.method.device
+        if mask is None:
+            return torch.ones(self.n, dtype=torch.bool, device=device)
+        seen = torch.as_tensor(mask, device=device)
+        if seen.shape != (self.n,) or seen.dtype != torch.bool:
+            raise InputError(
+                f"the mask has shape {tuple(seen.shape)} and type {seen.dtype}; expected {self.n} "
+                "booleans, one per stream"
+            )
+        return seen
+
+    def resolve(
+        self, Y: Sequence[Any] | Tensor, seen: Tensor
+    ) -> tuple[Tensor, list[tuple[int, Any]]]:
+        """Label ids (n,), and (stream, label) for the labels that are new to their stream."""
+        if len(Y) != self.n:
+            raise InputError(f"got {len(Y)} labels; expected {self.n}, one per stream")
+        if isinstance(Y, Tensor) and self.method.known.are_ids:
+            y = Y.to(self.method.device, torch.int64)
+            known = (y >= 0) & (y < len(self.method.known))
+            if bool((known | ~seen).all()):  # labels that are their own ids need no look-up
+                return torch.where(seen, y, torch.zeros_like(y)), []
+        ids, new = [0] * self.n, []
+        for stream in seen.nonzero()[:, 0].tolist():
+            label = plain(Y[stream])
+            space = self._spaces.get(stream, self._shared)
+            found = space.find(label)
+            ids[stream] = len(space) if found is None else found
+            if found is None:
+                new.append((stream, label))
+        return torch.tensor(ids, device=self.method.device), new

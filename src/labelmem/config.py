@@ -1,0 +1,57 @@
+"""Options of the memory, with the paper's defaults, checked once when they are made."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from labelmem.errors import ConfigError
+
+__all__ = ["MemoryConfig"]
+
+
+@dataclass(frozen=True)
+class MemoryConfig:
+    """How the labeled memory reads, writes and forgets.
+
+    Examples
+    --------
+    >>> MemoryConfig(lam=5.0, cells_per_label=2).decay
+    0.99
+    >>> MemoryConfig(decay=1.5)
+    Traceback (most recent call last):
+    labelmem.errors.ConfigError: decay is 1.5; it must lie in (0, 1]
+    """
+
+    lam: float = 5.0
+    """Sharpness of the kernel ``exp(lam * cos)`` (the paper's lambda); 0 ignores the input."""
+    delta: float = 1.0
+    """Power of the weight alpha in the score (Eq. 3); 0 ignores how often a label was written."""
+    margin: float = 1.0
+    """Nats by which the true label must lead; a smaller lead is written. May be negative."""
+    decay: float = 0.99
+    """Factor on the weights of a label's cells each time that label is written."""
+    cells_per_label: int | None = 1
+    """T, the most cells one label may own; None sets no limit."""
+    capacity: int | None = None
+    """N, the most cells one stream may own; None sets no limit."""
+    write_lam: bool = True
+    """Whether the write weights use ``lam`` as the read does; the paper's algorithm box omits it."""
+    evict: Literal["oldest", "weight"] = "oldest"
+    """What makes room at capacity: the cell written longest ago, or the smallest alpha."""
+
+    def __post_init__(self) -> None:
+        for name in ("lam", "delta", "margin", "decay"):
+            if not math.isfinite(getattr(self, name)):
+                raise ConfigError(f"{name} is {getattr(self, name)}; it must be a finite number")
+        if self.lam < 0 or self.delta < 0:
+            raise ConfigError(f"lam is {self.lam}, delta is {self.delta}; both must be at least 0")
+        if not 0 < self.decay <= 1:
+            raise ConfigError(f"decay is {self.decay}; it must lie in (0, 1]")
+        for name in ("cells_per_label", "capacity"):
+            limit = getattr(self, name)
+            if limit is not None and (isinstance(limit, bool) or limit != int(limit) or limit < 1):
+                raise ConfigError(f"{name} is {limit!r}; it must be a whole number from 1, or None")
+        if self.evict not in ("oldest", "weight"):
+            raise ConfigError(f"evict is {self.evict!r}; it must be 'oldest' or 'weight'")

@@ -1,0 +1,171 @@
+"""The paper's equations as pure functions, in its order and numbering.
+
+Everything works on ``n`` streams at once, each with up to ``K`` cells. A stream with fewer cells is
+padded: ``alive`` (n, K) is False there and the padding takes part in nothing. ``group`` (n, K) names,
+for every cell, the position of the first cell of the same label, so that a label is a set of positions
+and no quantity ever has labels × cells entries.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+__all__ = [
+    "cosine",
+    "margin_loss",
+    "memory_score",
+    "merge",
+    "mix",
+    "model_score",
+    "normalise",
+    "read",
+    "within_label_weights",
+]
+
+
+def model_score(logits: Tensor) -> Tensor:
+    """Eq. 1: what the model itself believes, ``r = softmax(beta h)``.
+
+    Parameters
+    ----------
+    logits
+        (n, L) outputs of the model's last linear layer.
+    """
+    return torch.softmax(logits, dim=-1)
+
+
+def normalise(x: Tensor) -> Tensor:
+    """Scale vectors to length one; a zero vector stays zero, so that its cosines are zero."""
+    norm = x.norm(dim=-1, keepdim=True)
+    return x / torch.where(norm > 0, norm, torch.ones_like(norm))
+
+
+def cosine(h: Tensor, v: Tensor) -> Tensor:
+    """Cosine of each ``h`` (n, d) with its ``v`` (n, K, d), as (n, K); 0 when either is zero.
+
+    Examples
+    --------
+    >>> cosine(torch.tensor([[1.0, 0.0]]), torch.tensor([[[3.0, 0.0], [0.0, 2.0], [0.0, 0.0]]]))
+    tensor([[1., 0., 0.]])
+    """
+    return torch.einsum("nd,nkd->nk", normalise(h), normalise(v))
+
+
+def within_label_weights(cos: Tensor, lam: float | Tensor, group: Tensor, alive: Tensor) -> Tensor:
+    """The weights of Eq. 2: a softmax of ``lam * cos`` among the cells of one label.
+
+    Examples
+    --------
+    >>> cos = torch.tensor([[1.0, 1.0, 0.3]])
+    >>> group, alive = torch.tensor([[0, 0, 2]]), torch.tensor([[True, True, True]])
+    >>> within_label_weights(cos, 5.0, group, alive)
+    tensor([[0.5000, 0.5000, 1.0000]])
+    """
+    x = (lam * cos).masked_fill(~alive, -torch.inf)
+    top = torch.full_like(x, -torch.inf).scatter_reduce(1, group, x.detach(), "amax")
+    e = torch.where(alive, torch.exp(x - top.gather(1, group)), torch.zeros_like(x))
+    z = torch.zeros_like(e).scatter_add(1, group, e).gather(1, group)
+    return torch.where(alive, e / torch.where(alive, z, torch.ones_like(z)), torch.zeros_like(e))
+
+
+def read(v: Tensor, alpha: Tensor, w: Tensor, group: Tensor) -> tuple[Tensor, Tensor]:
+    """Eq. 2: each label's read vector M and weight, at the position of its first cell.
+
+    Parameters
+    ----------
+    v, alpha
+        (n, K, d) contents and (n, K) weights of the cells.
+    w
+        (n, K) from :func:`within_label_weights`.
+
+    Returns
+    -------
+    M, alpha_y
+        (n, K, d) and (n, K); only the positions that lead a group mean anything.
+    """
+    M = torch.zeros_like(v).scatter_add(1, group[..., None].expand_as(v), w[..., None] * v)
+    return M, torch.zeros_like(alpha).scatter_add(1, group, w * alpha)
+
+
+def memory_score(
+    h: Tensor, M: Tensor, alpha: Tensor, leads: Tensor, lam: float | Tensor, delta: float | Tensor
+) -> Tensor:
+    """Eq. 3: the memory's belief ``s``, normalised over the labels that own cells.
+
+    Parameters
+    ----------
+    leads
+        (n, K) whether a position leads the group of its label: only those carry a score.
+
+    Returns
+    -------
+    s
+        (n, K), zero elsewhere and for a stream whose memory is empty.
+    """
+    # alpha**delta * exp(lam cos) in logarithms, so that no power over- or underflows.
+    log_alpha = torch.log(torch.where(leads, alpha, torch.ones_like(alpha)))
+    logits = (delta * log_alpha + lam * cosine(h, M)).masked_fill(~leads, -torch.inf)
+    empty = ~leads.any(dim=1, keepdim=True)
+    return torch.softmax(logits.masked_fill(empty, 0.0), dim=1) * leads
+
+
+def mix(r: Tensor, s: Tensor, theta: float | Tensor) -> Tensor:
+    """Eq. 5: ``P = (1 - theta_y) r_y + theta_y s_y``, renormalised; ``r`` while memory is empty.
+
+    Examples
+    --------
+    >>> mix(torch.tensor([[0.8, 0.2]]), torch.tensor([[0.0, 1.0]]), 0.5)
+    tensor([[0.4000, 0.6000]])
+    >>> mix(torch.tensor([[0.8, 0.2]]), torch.tensor([[0.0, 0.0]]), torch.tensor([[0.9, 0.1]]))
+    tensor([[0.8000, 0.2000]])
+    """
+    P = (1 - theta) * r + theta * s
+    P = P / P.sum(dim=-1, keepdim=True)
+    return torch.where((s > 0).any(dim=-1, keepdim=True), P, r)
+
+
+def margin_loss(P: Tensor, y: Tensor, margin: float) -> tuple[Tensor, Tensor]:
+    """When to write: ``max(0, margin - (log P(y) - log P(best other)))`` and whether P was wrong.
+
+    Parameters
+    ----------
+    P
+        (n, W) mixed probabilities; W may be 0.
+    y
+        (n,) true labels; one at or above W has no column yet and so P(y) = 0.
+
+    Returns
+    -------
+    loss, wrong
+        (n,) nats, infinite where P(y) = 0; (n,) whether P(y) is strictly below another label's.
+
+    Examples
+    --------
+    >>> loss, wrong = margin_loss(torch.tensor([[0.5, 0.5], [1.0, 0.0]]), torch.tensor([0, 1]), 1.0)
+    >>> loss.tolist(), wrong.tolist()
+    ([1.0, inf], [False, True])
+    """
+    n, width = P.shape
+    # One more column of zeros stands for every label that P does not know.
+    P = torch.cat([P, P.new_zeros(n, 1)], dim=1)
+    column = y.clamp(max=width)[:, None]
+    p_y = P.gather(1, column)[:, 0]
+    best = P.scatter(1, column, 0.0).amax(dim=1)
+    loss = (margin - (torch.log(p_y) - torch.log(best))).clamp(min=0)
+    return torch.where(p_y > 0, loss, torch.full_like(loss, torch.inf)), p_y < best
+
+
+def merge(
+    v: Tensor, alpha: Tensor, h: Tensor, w: Tensor, decay: float
+) -> tuple[Tensor, Tensor]:
+    """What to write: ``v + w h`` and ``decay * alpha + w`` for cells of the true label.
+
+    Parameters
+    ----------
+    v, h
+        (p, d) the cells' contents and, for each, the vector being written.
+    alpha, w
+        (p,) the cells' weights and their share of the write (Eq. 2).
+    """
+    return v + w[:, None] * h, decay * alpha + w

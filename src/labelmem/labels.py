@@ -1,0 +1,109 @@
+"""Names of labels: any hashable outside, whole numbers inside."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
+
+from labelmem.errors import ConfigError, InputError
+
+__all__ = ["KnownLabels", "LabelSpace"]
+
+
+class KnownLabels:
+    """The labels the model was trained on, shared by all streams; ids are their positions.
+
+    Examples
+    --------
+    >>> known = KnownLabels(["cat", "dog"])
+    >>> known.find("dog"), known.find("emu"), len(known)
+    (1, None, 2)
+    """
+
+    def __init__(self, labels: Iterable[Hashable] | int) -> None:
+        # A range needs no dictionary, however many labels there are.
+        self.names: Sequence[Any] = range(labels) if isinstance(labels, int) else tuple(labels)
+        self._ids: dict[Hashable, int] | None = None
+        if not isinstance(self.names, range):
+            self._ids = {name: i for i, name in enumerate(self.names)}
+            if len(self._ids) != len(self.names):
+                twice = next(x for i, x in enumerate(self.names) if self._ids[x] != i)
+                raise ConfigError(f"the label {twice!r} is listed twice; labels must be distinct")
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def are_ids(self) -> bool:
+        """Whether the labels are just 0..L-1, so that a label is its own id."""
+        return self._ids is None
+
+    def find(self, label: Hashable) -> int | None:
+        """The id of a label, or None for one the model does not know."""
+        if self._ids is not None:
+            return self._ids.get(label)
+        assert isinstance(self.names, range)
+        return self.names.index(label) if label in self.names else None  # type: ignore[arg-type]
+
+
+class LabelSpace:
+    """The model's labels followed by one stream's own, in the order they were first observed.
+
+    Examples
+    --------
+    >>> space = LabelSpace(KnownLabels(["cat", "dog"]))
+    >>> space.add("emu"), space.find("emu"), len(space)
+    (2, 2, 3)
+    >>> space.names(3)
+    ['cat', 'dog', 'emu']
+    """
+
+    def __init__(self, known: KnownLabels, own: Iterable[Hashable] = ()) -> None:
+        self.known = known
+        self.own: list[Any] = list(own)
+        self._ids = {name: len(known) + i for i, name in enumerate(self.own)}
+
+    def __len__(self) -> int:
+        return len(self.known) + len(self.own)
+
+    def find(self, label: Hashable) -> int | None:
+        """The id of a label in this stream, or None for one it has never met."""
+        found = self.known.find(label)
+        return self._ids.get(label) if found is None else found
+
+    def add(self, label: Hashable) -> int:
+        """Find a label, giving it the next id if it is new."""
+        found = self.find(label)
+        if found is None:
+            found = self._ids[label] = len(self)
+            self.own.append(label)
+        return found
+
+    def name(self, index: int) -> Any:
+        """The label with this id."""
+        known = len(self.known)
+        return self.known.names[index] if index < known else self.own[index - known]
+
+    def names(self, width: int) -> list[Any]:
+        """The labels of the first ``width`` ids."""
+        return [*self.known.names, *self.own[: width - len(self.known)]]
+
+
+def plain(label: Any) -> Hashable:
+    """A label as a plain hashable: scalars of numpy and torch become Python's own.
+
+    Raises
+    ------
+    InputError
+        If the label cannot be hashed.
+    """
+    if getattr(label, "ndim", None) == 0 and hasattr(label, "item"):
+        label = label.item()
+    try:
+        hash(label)
+    except TypeError:
+        raise InputError(
+            f"the label {label!r} ({type(label).__name__}) cannot be hashed; "
+            "use a number, a string, a tuple or another hashable"
+        ) from None
+    return label  # type: ignore[no-any-return]

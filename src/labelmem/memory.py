@@ -1,0 +1,290 @@
+"""The labeled memory: cells keyed by class label, written where the prediction was weak."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from labelmem import functional as F
+from labelmem.config import MemoryConfig
+from labelmem.errors import InputError
+
+__all__ = ["LabeledMemory", "MemoryRead"]
+
+_FREE = -1  # the label of a position that holds no cell
+
+
+@dataclass(frozen=True)
+class MemoryRead:
+    """What a read saw, kept with the prediction so that it can be explained later.
+
+    All are (n, K) over the streams' positions; ``label`` is -1 where there is no cell.
+    """
+
+    label: Tensor
+    alpha: Tensor
+    weight: Tensor
+    """Eq. 2's share of the cell among the cells of its label."""
+    score: Tensor
+    """Eq. 3's s of the label, at the position of the label's first cell, 0 elsewhere."""
+    group: Tensor
+    """The position of the first cell of the same label."""
+
+    def scores(self, width: int) -> Tensor:
+        """``s`` spread over ``width`` label columns, as (n, width)."""
+        s = self.score.new_zeros(self.score.shape[0], width)
+        return s.scatter_add(1, self.label.clamp(min=0), self.score)
+
+
+class LabeledMemory:
+    """Cells (label, v, alpha, time of last write) of ``n`` streams, addressed by label.
+
+    A read compares ``h`` with each label's own cells only; a write touches the true label's cells
+    only, and only when the margin loss is not zero. So a rare label cannot be washed out by
+    frequent ones. Labels are whole numbers here; names are the streams' business.
+
+    Memory grows with the cells written, by an eighth at a time, whatever the number of labels.
+
+    Parameters
+    ----------
+    dim
+        Length of the stored vectors; None takes that of the first one written.
+    config
+        How to read, write and forget.
+    streams
+        How many independent memories to hold side by side.
+
+    Examples
+    --------
+    Few-shot: the memory alone is the classifier.
+
+    >>> memory = LabeledMemory(dim=2, config=MemoryConfig(lam=5.0))
+    >>> for h, y in [([1.0, 0.0], 3), ([0.0, 1.0], 8)]:
+    ...     memory.write(torch.tensor([h]), torch.tensor([y]))
+    >>> memory.read(torch.tensor([[0.9, 0.1]])).scores(10).argmax().item()
+    3
+
+    References
+    ----------
+    Labeled Memory Networks (AAAI 2018), Eq. 2 and 3 and the write algorithm.
+    """
+
+    def __init__(
+        self,
+        dim: int | None = None,
+        config: MemoryConfig | None = None,
+        streams: int = 1,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        self.config = config or MemoryConfig()
+        self.dim = dim
+        n = streams
+        self.v = torch.zeros(n, 0, dim or 0, device=device, dtype=dtype)
+        self.alpha = torch.zeros(n, 0, device=device, dtype=dtype)
+        self.label = torch.zeros(n, 0, device=device, dtype=torch.int64)
+        self.group = torch.zeros(n, 0, device=device, dtype=torch.int64)
+        # Times count the stream's observations. `born` orders the cells of a stream: an overwritten
+        # cell keeps its place in that order, a new one comes last.
+        self.written = torch.zeros(n, 0, device=device, dtype=torch.int32)
+        self.born = torch.zeros(n, 0, device=device, dtype=torch.int32)
+        self.used = torch.zeros(n, device=device, dtype=torch.int64)
+        self.time = torch.zeros(n, device=device, dtype=torch.int32)
+        self._filled = 0  # the largest of `used`: positions beyond it are spare
+
+    @property
+    def streams(self) -> int:
+        """How many independent memories lie side by side."""
+        return self.used.shape[0]
+
+    def __len__(self) -> int:
+        """The number of cells of all streams together."""
+        return int(self.used.sum())
+
+    def read(
+        self, h: Tensor, lam: float | Tensor | None = None, delta: float | Tensor | None = None
+    ) -> MemoryRead:
+        """Score every label that owns cells against ``h`` (n, d): Eq. 2 and 3. Changes nothing.
+
+        ``lam`` and ``delta`` replace the configured ones, e.g. with tensors that are being learned.
+        """
+        self._check(h)
+        lam = self.config.lam if lam is None else lam
+        delta = self.config.delta if delta is None else delta
+        k = self._filled
+        v = self.v[:, :k] if self.dim else h.new_zeros(self.streams, 0, h.shape[1])
+        alpha = self.alpha[:, :k].clone()
+        label, group = self.label[:, :k].clone(), self.group[:, :k].clone()
+        alive = label != _FREE
+        if self.config.cells_per_label == 1:  # M is the only cell, its weight is one
+            weight, M, alpha_y = alive.to(v.dtype), v, alpha
+        else:
+            weight = F.within_label_weights(F.cosine(h, v), lam, group, alive)
+            M, alpha_y = F.read(v, alpha, weight, group)
+        leads = alive & (group == torch.arange(k, device=group.device))
+        score = F.memory_score(h, M, alpha_y, leads, lam, delta)
+        return MemoryRead(label, alpha, weight, score, group)
+
+    @torch.no_grad()
+    def write(
+        self, h: Tensor, y: Tensor, P: Tensor | None = None, mask: Tensor | None = None
+    ) -> Tensor:
+        """Learn that the label of ``h`` (n, d) was ``y`` (n,), after predicting ``P`` (n, W).
+
+        Parameters
+        ----------
+        P
+            The mixed prediction before the label was known; None means there was none, so that
+            everything is written.
+        mask
+            (n,) which streams observed something; the others stay exactly as they are.
+
+        Returns
+        -------
+        written
+            (n,) whether the stream wrote.
+        """
+        self._check(h)
+        P = h.new_zeros(self.streams, 0) if P is None else P
+        loss, wrong = F.margin_loss(P, y, self.config.margin)
+        seen = torch.ones_like(wrong) if mask is None else mask
+        self.time += seen.to(self.time.dtype)
+        writes = seen & (loss > 0)
+        rows = writes.nonzero()[:, 0]
+        if self.dim is None:
+            self.dim = h.shape[1]
+            self.v = self.v.new_zeros(self.streams, 0, self.dim)
+        if len(rows):
+            self._write_rows(rows, h[rows].to(self.v.dtype), y[rows], wrong[rows])
+        return writes
+
+    def _write_rows(self, rows: Tensor, h: Tensor, y: Tensor, wrong: Tensor) -> None:
+        """Write rules 2 to 5 for ``m`` streams, the ``rows``, whose loss is not zero."""
+        config, k = self.config, self._filled
+        own = self.label[rows, :k] == y[:, None]
+        count = own.sum(dim=1)
+        known = count > 0
+        # Rule 3 picks the cell that may be replaced before anything changes.
+        weakest = _first(own, self.alpha[rows, :k], self.born[rows, :k])
+        self._merge(rows, own, h)
+        below = self.used[rows] < config.capacity if config.capacity else torch.ones_like(known)
+        fewer = count < config.cells_per_label if config.cells_per_label else torch.ones_like(known)
+        append = below & (~known | (wrong & fewer))
+        overwrite = known & wrong & ~append & (count > 1)
+        evict = ~known & ~below
+        slot = torch.where(append, self.used[rows], weakest)
+        if bool(evict.any()):
+            slot = torch.where(evict, self._make_room(rows, evict), slot)
+        self._place(rows, slot, h, y, append | overwrite | evict, overwrite)
+
+    def _merge(self, rows: Tensor, own: Tensor, h: Tensor) -> None:
+        """Rule 3: move the true label's cells towards ``h``."""
+        i, column = own.nonzero(as_tuple=True)
+        row = rows[i]
+        v = self.v[row, column]
+        cos = (F.normalise(h)[i] * F.normalise(v)).sum(dim=1)
+        # The cells of one stream here all have one label: a group is a stream.
+        lam = self.config.lam if self.config.write_lam else 1.0
+        w = F.within_label_weights(cos[None], lam, i[None], torch.ones_like(i[None]).bool())[0]
+        self.v[row, column], self.alpha[row, column] = F.merge(
+            v, self.alpha[row, column], h[i], w, self.config.decay
+        )
+        self.written[row, column] = self.time[row]
+
+    def _make_room(self, rows: Tensor, evict: Tensor) -> Tensor:
+        """Rule 5: the position to give up in each of the ``rows`` that must ``evict``."""
+        k = self._filled
+        alive = self.label[rows, :k] != _FREE
+        alpha, born = self.alpha[rows, :k], self.born[rows, :k]
+        oldest = (self.written[rows, :k],) if self.config.evict == "oldest" else ()
+        slot = _first(alive, *oldest, alpha, born)
+        if self.config.cells_per_label != 1:
+            self._hand_over(rows[evict], slot[evict])
+        return slot
+
+    def _hand_over(self, rows: Tensor, slot: Tensor) -> None:
+        """Let another cell lead the group of the cell at ``slot``, which is about to go."""
+        k = self._filled
+        columns = torch.arange(k, device=slot.device)
+        rest = (self.group[rows, :k] == slot[:, None]) & (columns != slot[:, None])
+        heir = rest.to(torch.int8).argmax(dim=1, keepdim=True)
+        self.group[rows, :k] = torch.where(rest, heir, self.group[rows, :k])
+
+    def _place(
+        self, rows: Tensor, slot: Tensor, h: Tensor, y: Tensor, placed: Tensor, overwrite: Tensor
+    ) -> None:
+        """Put a new cell (y, h, 1) at ``slot`` of the rows that are ``placed``."""
+        rows, slot, h, y, overwrite = (x[placed] for x in (rows, slot, h, y, overwrite))
+        if not len(rows):
+            return
+        self._grow(int(slot.max()) + 1)
+        if self.config.cells_per_label == 1:
+            lead = slot
+        else:  # join the label's group where it has one
+            own = self.label[rows] == y[:, None]
+            lead = torch.where(own.any(dim=1), own.to(torch.int8).argmax(dim=1), slot)
+            lead = torch.where(own.any(dim=1), self.group[rows, lead], slot)
+        self.group[rows, slot] = lead
+        self.label[rows, slot] = y
+        self.v[rows, slot] = h
+        self.alpha[rows, slot] = 1.0
+        self.written[rows, slot] = self.time[rows]
+        self.born[rows, slot] = torch.where(overwrite, self.born[rows, slot], self.time[rows])
+        self.used[rows] = torch.maximum(self.used[rows], slot + 1)
+        self._filled = max(self._filled, int(slot.max()) + 1)
+
+    def _grow(self, positions: int) -> None:
+        """Make sure that ``positions`` exist, growing by an eighth so that little lies spare."""
+        held = self.label.shape[1]
+        if positions <= held:
+            return
+        more = max(4, held // 8, positions - held)
+        if self.config.capacity:
+            more = max(positions - held, min(more, self.config.capacity - held))
+        for name, fill in (("v", 0), ("alpha", 0), ("label", _FREE), ("group", 0)):
+            setattr(self, name, _extended(getattr(self, name), more, fill))
+        self.written = _extended(self.written, more, 0)
+        self.born = _extended(self.born, more, 0)
+
+    def _check(self, h: Tensor) -> None:
+        dim = h.shape[-1] if self.dim is None else self.dim
+        if tuple(h.shape) != (self.streams, dim):
+            raise InputError(
+                f"h has shape {tuple(h.shape)}; this memory takes ({self.streams}, {dim}): "
+                "one vector for each stream"
+            )
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Everything that must be saved to continue bit for bit, without the spare positions."""
+        k = self._filled
+        cells = ("v", "alpha", "label", "group", "written", "born")
+        saved = {name: getattr(self, name)[:, :k] for name in cells}
+        return saved | {"used": self.used, "time": self.time}
+
+    def restore(self, tensors: dict[str, Tensor]) -> None:
+        """Take over what :meth:`tensors` gave; shapes must fit."""
+        for name, tensor in tensors.items():
+            setattr(self, name, tensor.to(self.used.device).clone())
+        self._filled = self.label.shape[1]
+        self.dim = self.v.shape[2] or None
+
+
+def _first(valid: Tensor, *keys: Tensor) -> Tensor:
+    """Position (m,) of the valid entry that comes first by the keys, then by position.
+
+    Rows without a valid entry give position 0.
+    """
+    for key in keys:
+        worst = torch.inf if key.is_floating_point() else torch.iinfo(key.dtype).max
+        best = key.masked_fill(~valid, worst)
+        valid = valid & (best == best.amin(dim=1, keepdim=True)) if best.shape[1] else valid
+    if not valid.shape[1]:
+        return torch.zeros(valid.shape[0], dtype=torch.int64, device=valid.device)
+    return valid.to(torch.int8).argmax(dim=1)
+
+
+def _extended(x: Tensor, more: int, fill: float) -> Tensor:
+    extra = x.new_full((x.shape[0], more, *x.shape[2:]), fill)
+    return torch.cat([x, extra], dim=1)

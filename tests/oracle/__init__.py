@@ -1,0 +1,1 @@
+"""Slow reference of the paper's equations in plain Python floats."""
