@@ -17,6 +17,7 @@ from labelmem.combiner import Combiner, CombinerState, CombinerStep
 from labelmem.config import MemoryConfig
 from labelmem.errors import ConfigError, ModelError
 from labelmem.explain import Explanation, loudest_cells
+from labelmem.kernel import Kernel
 from labelmem.labels import KnownLabels
 from labelmem.memory import LabeledMemory, MemoryRead
 from labelmem.online import OnlineMethod, Recorded, Step
@@ -41,7 +42,7 @@ class AdapterState:
 class AdapterStep(Step):
     """A step of the adapter, with what its commit needs."""
 
-    key: Tensor = torch.empty(0)
+    key: Tensor | None = None
     read: MemoryRead | None = None
     combined: CombinerStep | None = None
     model_state: Any = None
@@ -50,16 +51,16 @@ class AdapterStep(Step):
 class Adapter(OnlineMethod[AdapterState]):
     """Let a trained classifier learn from every revealed label, without retraining it.
 
-    Around the model's last linear layer the adapter reads the hidden vector h, scores it against a
-    labeled memory (Eq. 2 and 3), and mixes the two beliefs (Eq. 4 and 5). When the truth is observed
-    and the mixture was not ahead by the margin, h is written under that label. The model's weights
-    are never touched.
+    The adapter reads the hidden vector h that enters the model's last linear layer, scores it
+    against a labeled memory (Eq. 2 and 3), and mixes the two beliefs (Eq. 4 and 5). When the truth
+    is observed and the mixture was not ahead by the margin, h is written under that label. The
+    model's weights are never touched.
 
     Parameters
     ----------
     model
-        Any module whose last linear layer gives the logits. One with a method ``initial_state(n)`` is
-        recurrent: see :class:`labelmem.backbone.Backbone`.
+        Any module whose last linear layer gives the logits. One with a method ``initial_state(n)``
+        is recurrent: see :class:`labelmem.backbone.Backbone`.
     head
         That layer or its name; None finds the last ``nn.Linear``.
     labels
@@ -103,6 +104,7 @@ class Adapter(OnlineMethod[AdapterState]):
         self.key = key
         self.known = KnownLabels(self._check_labels(named))
         self.combiner = combiner
+        self._kernel: Kernel | None = None
 
     @property
     def combiner(self) -> float | Combiner:
@@ -179,7 +181,8 @@ class Adapter(OnlineMethod[AdapterState]):
         self, state: AdapterState, h: Tensor, key: Tensor, logits: Tensor | None, width: int
     ) -> AdapterStep:
         """Everything after the model: Eq. 1 to 5. Pure, and differentiable in the combiner."""
-        read = state.memory.read(key)
+        lam, delta = (None, None) if self._kernel is None else self._kernel()
+        read = state.memory.read(key, lam, delta)
         s = read.scores(width)
         if logits is None:  # few-shot: the memory alone
             return AdapterStep(None, s, memory_probs=s, key=key, read=read)
@@ -209,6 +212,7 @@ class Adapter(OnlineMethod[AdapterState]):
             r, s = step.model_probs, step.memory_probs
             missed = torch.stack([misses(r, y), misses(s, y)], dim=1)
             state.combiner = self.combiner.commit(state.combiner, step.combined, r, s, missed, mask)
+        assert step.key is not None
         state.memory.write(step.key, y, step.probs, mask)
 
     def rebase(self, state: AdapterState, step: Step, width: int) -> AdapterStep:
@@ -259,6 +263,18 @@ class Adapter(OnlineMethod[AdapterState]):
             cells=loudest_cells(step.read, label),
         )
 
+    def learn_kernel(self) -> Kernel:
+        """Make lam and delta trainable until :meth:`settle_kernel`."""
+        self._kernel = Kernel(self.memory).to(self.device, self.dtype)
+        return self._kernel
+
+    def settle_kernel(self) -> None:
+        """Make the trained lam and delta, if any, the configured ones."""
+        if self._kernel is not None:
+            lam, delta = (float(value) for value in self._kernel())
+            self.memory = replace(self.memory, lam=lam, delta=delta)
+            self._kernel = None
+
     def variant(self, memory: MemoryConfig, combiner: float | Combiner) -> Adapter:
         """The same model with other settings; both share one hook, close either and both close."""
         other = copy.copy(self)
@@ -266,7 +282,7 @@ class Adapter(OnlineMethod[AdapterState]):
         return other
 
     def tune(self, sequences: Iterable[Recorded], **options: Any) -> Any:
-        """Choose lam, delta, margin and theta on validation streams: :func:`labelmem.tuning.tune`."""
+        """Choose lam, delta, margin, theta on validation streams: :func:`labelmem.tuning.tune`."""
         from labelmem.tuning import tune
 
         return tune(self, sequences, **options)
@@ -280,10 +296,13 @@ class Adapter(OnlineMethod[AdapterState]):
     def save(self, path: str | Path) -> None:
         """Write what was tuned and trained, not the model itself, to one file."""
         combiner = self.combiner
-        learned = isinstance(combiner, Combiner)
-        meta = {"signature": self.signature(), "memory": asdict(self.memory)}
-        meta["theta"] = combiner.start if isinstance(combiner, Combiner) else combiner
-        save_state(path, "adapter", combiner.state_dict() if learned else {}, meta)  # type: ignore[union-attr]
+        meta: dict[str, Any] = {"signature": self.signature(), "memory": asdict(self.memory)}
+        weights: dict[str, Tensor] = {}
+        if isinstance(combiner, Combiner):
+            weights, meta["theta"] = combiner.state_dict(), combiner.start
+        else:
+            meta["theta"] = combiner
+        save_state(path, "adapter", weights, meta)
 
     def load(self, path: str | Path) -> None:
         """Take over what :meth:`save` wrote; model and labels must be the same."""

@@ -30,8 +30,8 @@ def find_head(model: nn.Module, head: str | nn.Module | None) -> nn.Linear:
     if head is None:
         if not linear:
             raise ModelError(
-                f"{type(model).__name__} has no nn.Linear to adapt; name the classifying layer with "
-                "head=..., or pass labels=() to use the model's output as an embedding"
+                f"{type(model).__name__} has no nn.Linear to adapt; name the classifying layer "
+                "with head=..., or pass labels=() to use the model's output as an embedding"
             )
         head = modules[linear[-1]]
     if not isinstance(head, nn.Linear):
@@ -60,7 +60,7 @@ class Backbone:
         The last linear layer, its name, or None to find it; False takes the model's output as h.
     """
 
-    def __init__(self, model: nn.Module, head: str | nn.Module | None | bool = None) -> None:
+    def __init__(self, model: nn.Module, head: str | nn.Module | bool | None = None) -> None:
         if not isinstance(model, nn.Module):
             raise ModelError(f"the model is a {type(model).__name__}; it must be a torch nn.Module")
         self.model = model

@@ -19,8 +19,8 @@ __all__ = ["StreamBatch"]
 class StreamBatch:
     """``n`` independent streams; one call predicts or observes for all of them.
 
-    Streams of unequal length are run with a mask: a stream that is masked out of ``observe`` is left
-    exactly as it was.
+    Streams of unequal length are run with a mask: a stream that is masked out of ``observe`` is
+    left exactly as it was.
 
     Examples
     --------
@@ -75,11 +75,27 @@ class StreamBatch:
         if self.last is None:
             raise ObserveError("there is no prediction waiting for its labels; call predict first")
         seen = self._as_mask(mask)
-        y, new = self.resolve(Y, seen)
-        everyone = mask is None
-        self.method.commit(self._state, self.last, y, None if everyone else seen)
+        y, new = self._resolve(Y, seen)
+        self._commit(self.last, y, None if mask is None else seen)
         for stream, label in new:
             self._spaces.setdefault(stream, LabelSpace(self.method.known)).add(label)
+
+    def observe_ids(self, y: Tensor, mask: Tensor | None = None) -> None:
+        """Reveal labels by id, for replaying recordings: new labels are numbered, not named.
+
+        An id above a stream's labels adds labels named by their own id up to it.
+        """
+        if self.last is None:
+            raise ObserveError("there is no prediction waiting for its labels; call predict first")
+        self._commit(self.last, y, mask)
+        seen = y if mask is None else torch.where(mask, y, torch.zeros_like(y))
+        for stream in (seen >= len(self._shared)).nonzero()[:, 0].tolist():
+            space = self._spaces.setdefault(stream, LabelSpace(self.method.known))
+            for index in range(len(space), int(seen[stream]) + 1):
+                space.add(("id", index))
+
+    def _commit(self, step: Step, y: Tensor, mask: Tensor | None) -> None:
+        self.method.commit(self._state, step, y, mask)
         self.last = None
 
     def reset(self) -> None:
@@ -100,7 +116,7 @@ class StreamBatch:
             )
         return seen
 
-    def resolve(
+    def _resolve(
         self, Y: Sequence[Any] | Tensor, seen: Tensor
     ) -> tuple[Tensor, list[tuple[int, Any]]]:
         """Label ids (n,), and (stream, label) for the labels that are new to their stream."""

@@ -20,8 +20,8 @@ _BACKGROUND = 0  # the slot of the state that all labels without a slot of their
 class CombinerState:
     """Committed state of ``n`` streams over ``A`` slots; slot 0 is the background state.
 
-    Without ``ids`` slot ``1 + y`` belongs to label y. With ``ids`` (n, A) a slot belongs to the label
-    it names, -1 for none.
+    Without ``ids`` slot ``1 + y`` belongs to label y. With ``ids`` (n, A) a slot belongs to the
+    label it names, -1 for none.
     """
 
     mu: Tensor
@@ -59,9 +59,9 @@ class Combiner(nn.Module):
     """One GRU cell shared by all labels, with one state per label and stream.
 
     ``mu_ty = GRU(mu_(t-1)y, [h_t, e_model, e_memory, r_(t-1)y, s_(t-1)y])`` and
-    ``theta_ty = sigmoid(W mu_ty + b)``. W starts at zero and b at the logit of ``theta``, so that an
-    untrained combiner is exactly LMN-fixed. What the labels share, the projection of h and of the
-    two error flags, is computed once per step.
+    ``theta_ty = sigmoid(W mu_ty + b)``. W starts at zero and b at the logit of ``theta``, so that
+    an untrained combiner is exactly LMN-fixed. What the labels share, the projection of h and of
+    the two error flags, is computed once per step.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ class Combiner(nn.Module):
     theta
         The fixed weight of the memory from which training starts.
     active_threshold
-        0 keeps one state per label, which is exact. Above 0, labels whose r and s have never exceeded
+        0 keeps one state per label, which is exact. Above 0, labels whose r and s never exceeded
         it share one background state: an approximation that makes the cost independent of the
         number of labels.
     seed
@@ -134,10 +134,10 @@ class Combiner(nn.Module):
         self.dim = dim
         generator = torch.Generator().manual_seed(self.seed)
         bound = 1 / math.sqrt(self.hidden)
-        shapes = {"weight_h": (3 * self.hidden, dim), "weight_flags": (3 * self.hidden, 2)}
-        shapes |= {"weight_scores": (3 * self.hidden, 2), "weight_mu": (3 * self.hidden, self.hidden)}
-        for name, shape in shapes.items():
-            weight = (2 * torch.rand(shape, generator=generator) - 1) * bound
+        inputs = {"weight_h": dim, "weight_flags": 2, "weight_scores": 2, "weight_mu": self.hidden}
+        for name, columns in inputs.items():
+            uniform = torch.rand(3 * self.hidden, columns, generator=generator)
+            weight = (2 * uniform - 1) * bound
             self.register_parameter(name, nn.Parameter(weight))
         for name in ("bias_input", "bias_mu"):
             self.register_parameter(name, nn.Parameter(torch.zeros(3 * self.hidden)))
@@ -217,10 +217,12 @@ class Combiner(nn.Module):
             old = _with_slots(old, new.mu.shape[1])
         if mask is None:
             return new
-        return CombinerState(**{
-            name: torch.where(mask.view(-1, *[1] * (b.ndim - 1)), b, a)
-            for (name, b), a in zip(new.tensors().items(), old.tensors().values(), strict=True)
-        })
+        return CombinerState(
+            **{
+                name: torch.where(mask.view(-1, *[1] * (b.ndim - 1)), b, a)
+                for (name, b), a in zip(new.tensors().items(), old.tensors().values(), strict=True)
+            }
+        )
 
     def _spread(self, theta: Tensor, ids: Tensor | None, width: int) -> Tensor:
         """From slots (n, A) to labels (n, width)."""

@@ -37,7 +37,7 @@ class MemoryConfig:
     capacity: int | None = None
     """N, the most cells one stream may own; None sets no limit."""
     write_lam: bool = True
-    """Whether the write weights use ``lam`` as the read does; the paper's algorithm box omits it."""
+    """Whether write weights use ``lam`` as the read does; the paper's algorithm box omits it."""
     evict: Literal["oldest", "weight"] = "oldest"
     """What makes room at capacity: the cell written longest ago, or the smallest alpha."""
 

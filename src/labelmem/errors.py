@@ -47,7 +47,7 @@ class ClosedError(LabelMemError, RuntimeError):
 
 
 class UnsupportedError(LabelMemError, RuntimeError):
-    """This object cannot do what was asked of it, by its nature."""
+    """What was asked is not in the nature of the object."""
 
 
 class MissingExtraError(LabelMemError, ImportError):

@@ -1,9 +1,9 @@
 """The paper's equations as pure functions, in its order and numbering.
 
 Everything works on ``n`` streams at once, each with up to ``K`` cells. A stream with fewer cells is
-padded: ``alive`` (n, K) is False there and the padding takes part in nothing. ``group`` (n, K) names,
-for every cell, the position of the first cell of the same label, so that a label is a set of positions
-and no quantity ever has labels × cells entries.
+padded: ``alive`` (n, K) is False there and the padding takes part in nothing. ``group`` (n, K)
+names, for every cell, the position of a leading cell of the same label, so that a label is a set of
+positions and no quantity ever has labels × cells entries.
 """
 
 from __future__ import annotations
@@ -156,9 +156,7 @@ def margin_loss(P: Tensor, y: Tensor, margin: float) -> tuple[Tensor, Tensor]:
     return torch.where(p_y > 0, loss, torch.full_like(loss, torch.inf)), p_y < best
 
 
-def merge(
-    v: Tensor, alpha: Tensor, h: Tensor, w: Tensor, decay: float
-) -> tuple[Tensor, Tensor]:
+def merge(v: Tensor, alpha: Tensor, h: Tensor, w: Tensor, decay: float) -> tuple[Tensor, Tensor]:
     """What to write: ``v + w h`` and ``decay * alpha + w`` for cells of the true label.
 
     Parameters

@@ -185,9 +185,10 @@ class LabeledMemory:
         row = rows[i]
         v = self.v[row, column]
         cos = (F.normalise(h)[i] * F.normalise(v)).sum(dim=1)
-        # The cells of one stream here all have one label: a group is a stream.
+        # All cells here that belong to one stream have one label: its first one leads the group.
+        group = torch.searchsorted(i, i)[None]
         lam = self.config.lam if self.config.write_lam else 1.0
-        w = F.within_label_weights(cos[None], lam, i[None], torch.ones_like(i[None]).bool())[0]
+        w = F.within_label_weights(cos[None], lam, group, group >= 0)[0]
         self.v[row, column], self.alpha[row, column] = F.merge(
             v, self.alpha[row, column], h[i], w, self.config.decay
         )

@@ -5,7 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from rich.progress import ProgressColumn
 
 __all__ = ["Report", "progress_bar"]
 
@@ -46,7 +49,7 @@ def progress_bar(title: str, total: float, show: bool | None = None) -> Iterator
         yield lambda advance=1, note="": bars.update(task, advance=advance, note=note)
 
 
-def _rich_columns() -> list[object] | None:
+def _rich_columns() -> list[ProgressColumn] | None:
     """What a bar shows; None where rich is not installed."""
     try:
         from rich.progress import (

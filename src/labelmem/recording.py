@@ -86,7 +86,9 @@ def _checked(
     return x, y
 
 
-def _padded(checked: list[tuple[Any, Sequence[Any]]], order: list[int], known: KnownLabels) -> Lockstep:
+def _padded(
+    checked: list[tuple[Any, Sequence[Any]]], order: list[int], known: KnownLabels
+) -> Lockstep:
     lengths = [len(checked[i][1]) for i in order]
     longest = max(lengths)
     device = next(leaves(checked[order[0]][0])).device

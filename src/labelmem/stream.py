@@ -153,7 +153,7 @@ class Stream:
 
     def save(self, path: str | Path) -> None:
         """Write the committed state to one file, atomically; a pending prediction is not part."""
-        meta = {
+        meta: dict[str, Any] = {
             "signature": self.method.signature(),
             "own_labels": [encode_label(label) for label in self.space.own],
             "observed": self.observed,
