@@ -271,7 +271,7 @@ class Adapter(OnlineMethod[AdapterState]):
     def settle_kernel(self) -> None:
         """Make the trained lam and delta, if any, the configured ones."""
         if self._kernel is not None:
-            lam, delta = (float(value) for value in self._kernel())
+            lam, delta = (float(value.detach()) for value in self._kernel())
             self.memory = replace(self.memory, lam=lam, delta=delta)
             self._kernel = None
 

@@ -30,7 +30,7 @@ __all__ = ["OnlineMethod", "Recorded", "Step"]
 
 S = TypeVar("S")
 
-Recorded = tuple[Any, Sequence[Any]]
+Recorded = tuple[Any, Sequence[Any] | Tensor]
 """A recorded stream: its inputs, first dimension time, and as many labels."""
 
 

@@ -69,9 +69,7 @@ def split_streams(
     return [sequences[i] for i in order[held:]], [sequences[i] for i in order[:held]]
 
 
-def _checked(
-    i: int, sequence: Recorded, device: torch.device, dtype: torch.dtype
-) -> tuple[Any, Sequence[Any]]:
+def _checked(i: int, sequence: Recorded, device: torch.device, dtype: torch.dtype) -> Recorded:
     try:
         x, y = sequence
     except (TypeError, ValueError):
@@ -86,18 +84,15 @@ def _checked(
     return x, y
 
 
-def _padded(
-    checked: list[tuple[Any, Sequence[Any]]], order: list[int], known: KnownLabels
-) -> Lockstep:
+def _padded(checked: list[Recorded], order: list[int], known: KnownLabels) -> Lockstep:
     lengths = [len(checked[i][1]) for i in order]
     longest = max(lengths)
     device = next(leaves(checked[order[0]][0])).device
     y = torch.zeros(len(order), longest, dtype=torch.int64)
     width = len(known)
     for row, i in enumerate(order):
-        space = LabelSpace(known)
-        y[row, : lengths[row]] = torch.tensor([space.add(plain(label)) for label in checked[i][1]])
-        width = max(width, len(space))
+        y[row, : lengths[row]], labels = _numbered(checked[i][1], known)
+        width = max(width, labels)
 
     def stack(*parts: Tensor) -> Tensor:
         steps = torch.arange(longest, device=device)
@@ -106,3 +101,13 @@ def _padded(
     x = tree_map(stack, *(checked[i][0] for i in order))
     mask = torch.arange(longest)[None] < torch.tensor(lengths)[:, None]
     return Lockstep(x, y.to(device), mask.to(device), width, tuple(order))
+
+
+def _numbered(labels: Sequence[Any] | Tensor, known: KnownLabels) -> tuple[Tensor, int]:
+    """Label ids of one stream, its new labels numbered as it meets them, and how many it knows."""
+    if isinstance(labels, Tensor):
+        if known.are_ids and 0 <= int(labels.min()) <= int(labels.max()) < len(known):
+            return labels.cpu(), len(known)
+        labels = labels.tolist()
+    space = LabelSpace(known)
+    return torch.tensor([space.add(plain(label)) for label in labels]), len(space)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -14,18 +14,17 @@ from labelmem.online import Recorded
 from labelmem.progress import progress_bar
 from labelmem.recording import lockstep_batches
 from labelmem.replay import Features, record, replay
+from labelmem.search import Grid, Point, Trial, climb
 
-__all__ = ["GRID", "TuneResult", "tune"]
+__all__ = ["GRID", "TuneResult", "apply", "replay_loss", "tune"]
 
-GRID: Mapping[str, Sequence[float]] = {
+GRID: Grid = {
     "theta": (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95),
     "lam": (0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 40.0),
     "delta": (0.0, 0.25, 0.5, 1.0, 1.5, 2.0),
     "margin": (-3.0, -1.0, 0.0, 1.0, 3.0, 10.0),
 }
 """The values that are tried, in the order the coordinates are searched."""
-
-Point = dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class TuneResult:
     best: Point
     loss: float
     """The best trial's mean loss: nats, or the share of misses when tuned for accuracy."""
-    trials: list[Point] = field(repr=False)
+    trials: list[Trial] = field(repr=False)
 
 
 def tune(
@@ -43,7 +42,7 @@ def tune(
     sequences: Iterable[Recorded],
     trials: int = 40,
     metric: str = "log_perplexity",
-    grid: Mapping[str, Sequence[float]] = GRID,
+    grid: Grid = GRID,
     batch_size: int = 64,
     show: bool | None = None,
 ) -> TuneResult:
@@ -68,61 +67,29 @@ def tune(
         raise ConfigError(f"metric is {metric!r}; it must be 'log_perplexity' or 'accuracy'")
     if unknown := set(grid) - set(GRID):
         raise ConfigError(f"the grid names {sorted(unknown)}; known are {sorted(GRID)}")
-    if trials < 1:
-        raise ConfigError(f"trials is {trials}; at least one is needed")
     batches = lockstep_batches(sequences, adapter.known, batch_size, adapter.device, adapter.dtype)
     recorded = [record(adapter, batch) for batch in batches]
-    log: list[Point] = []
     with progress_bar("tune", trials, show) as report:
-        for point in _climb(_current(adapter), grid, log, trials):
-            point["loss"] = _loss(adapter, point, recorded, metric)
-            log.append(point)
-            report(note=f"best {min(p['loss'] for p in log):.4f}")
-    best = min(log, key=lambda point: point["loss"])
-    _apply(adapter, best)
+        log = climb(
+            lambda point: replay_loss(adapter, point, recorded, metric),
+            _current(adapter),
+            grid,
+            trials,
+            on_trial=lambda log: report(note=f"best {min(t['loss'] for t in log):.4f}"),
+        )
+    best = min(log, key=lambda trial: trial["loss"])
+    apply(adapter, best)
     chosen = {name: value for name, value in best.items() if name != "loss"}
     return TuneResult(chosen, best["loss"], log)
 
 
-def _climb(
-    start: Point, grid: Mapping[str, Sequence[float]], log: list[Point], trials: int
-) -> Iterator[Point]:
-    """Propose points; the caller appends each with its loss to ``log`` before the next."""
-    yield dict(start)
-    moved = True
-    while moved:
-        moved = False
-        for name in grid:
-            for direction in (1, -1):
-                while len(log) < trials:
-                    best = min(log, key=lambda point: point["loss"])
-                    point = _neighbour(best, name, grid[name], direction)
-                    if point is None or any(_same(point, tried) for tried in log):
-                        break
-                    yield point
-                    if log[-1]["loss"] >= best["loss"]:
-                        break
-                    moved = True
-
-
-def _neighbour(point: Point, name: str, values: Sequence[float], direction: int) -> Point | None:
-    """The next grid value of one coordinate in a direction; None at the end of the grid."""
-    here = point[name]
-    beyond = [v for v in values if (v > here if direction > 0 else v < here)]
-    if not beyond:
-        return None
-    step = min(beyond) if direction > 0 else max(beyond)
-    return {k: v for k, v in point.items() if k != "loss"} | {name: step}
-
-
-def _same(a: Point, b: Point) -> bool:
-    return all(a[name] == b[name] for name in a if name != "loss")
-
-
 @torch.no_grad()
-def _loss(adapter: Adapter, point: Point, recorded: list[Features], metric: str) -> float:
-    settings = {name: value for name, value in point.items() if name not in ("theta", "loss")}
-    trial = adapter.variant(replace(adapter.memory, **settings), point["theta"])  # type: ignore[arg-type]
+def replay_loss(
+    adapter: Adapter, point: Point, recorded: list[Features], metric: str = "log_perplexity"
+) -> float:
+    """Mean loss of LMN-fixed with the settings of ``point`` over recorded streams."""
+    settings = {name: value for name, value in point.items() if name != "theta"}
+    trial = adapter.variant(replace(adapter.memory, **settings), point["theta"])
     total = torch.zeros((), dtype=torch.float64)
     tokens = 0
     for features in recorded:
@@ -139,7 +106,8 @@ def _current(adapter: Adapter) -> Point:
     return {"theta": theta, "lam": memory.lam, "delta": memory.delta, "margin": memory.margin}
 
 
-def _apply(adapter: Adapter, point: Point) -> None:
+def apply(adapter: Adapter, point: Point) -> None:
+    """Give an adapter the settings of ``point``."""
     adapter.memory = replace(
         adapter.memory, lam=point["lam"], delta=point["delta"], margin=point["margin"]
     )

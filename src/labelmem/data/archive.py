@@ -1,0 +1,23 @@
+"""Read named arrays from an ``.npz`` file that others made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from labelmem.data.layout import Arrays
+from labelmem.data.opening import unpacking
+from labelmem.data.problems import damaged
+
+__all__ = ["load_arrays"]
+
+
+def load_arrays(path: Path, names: tuple[str, ...]) -> Arrays:
+    """Return the named arrays; pickled ones are refused."""
+    with unpacking(path):
+        try:
+            with np.load(path, allow_pickle=False) as archive:
+                return {name: archive[name] for name in names}
+        except (KeyError, ValueError) as error:
+            raise damaged(path, error) from error

@@ -1,0 +1,1 @@
+"""The paper's tables: methods × data sets × seeds through one runner."""

@@ -1,0 +1,134 @@
+"""What the methods of a sequence table share: the streams, the label set and the trained model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from labelmem.data import Sequences, load
+from labelmem.data.split import Part
+from labelmem.errors import ConfigError
+from labelmem.evaluation import evaluate
+from labelmem.experiments.records import digest
+from labelmem.experiments.table import Run
+from labelmem.models import FitOptions, GRUModel, LSTMModel, RecurrentModel, fit_sequences
+from labelmem.online import OnlineMethod
+from labelmem.progress import progress_bar
+from labelmem.storage import load_state, save_state
+
+__all__ = ["SequenceTask"]
+
+Stream = tuple[Tensor, Tensor]
+MODELS: Mapping[str, Callable[..., RecurrentModel]] = {"gru": GRUModel, "lstm": LSTMModel}
+TRAINING = ("epochs", "patience", "lr", "batch", "weight_decay", "window")
+
+
+@dataclass(frozen=True)
+class SequenceTask:
+    """One data set with one seed: predict every next token of every test stream.
+
+    All methods see the same split, the same tokens, and, where they have one, the same model. What
+    takes long is kept under ``work`` and found there by whoever comes next.
+    """
+
+    run: Run
+    device: torch.device
+    work: Path
+    show: bool | None = None
+    config: Mapping[str, Any] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "config", self.run.config)
+
+    @cached_property
+    def data(self) -> Sequences:
+        """The data set, split by the run's seed."""
+        data = load(self.run.dataset, self.config.get("recipe"), seed=self.run.seed)
+        if not isinstance(data, Sequences):
+            raise ConfigError(f"{self.run.dataset} holds no sequences")
+        return data
+
+    @property
+    def labels(self) -> int:
+        """The label set: every label of every part, so that no method lacks one."""
+        return self.data.labels
+
+    def tokens(self, part: Part) -> list[npt.NDArray[np.int64]]:
+        """The token sequences of a part, cut to the size of the run."""
+        arrays = self.data.arrays(part)[: self.config.get("streams")]
+        return [array[: self.config.get("steps")] for array in arrays]
+
+    @cached_property
+    def train(self) -> list[Stream]:
+        """Training streams: the previous token is the input, the next one the label."""
+        return self._streams("train")
+
+    @cached_property
+    def valid(self) -> list[Stream]:
+        """Validation streams: all that tuning and early stopping may see."""
+        return self._streams("valid")
+
+    @cached_property
+    def test(self) -> list[Stream]:
+        """Test streams: scored once."""
+        return self._streams("test")
+
+    def _streams(self, part: Part) -> list[Stream]:
+        streams = []
+        for array in self.tokens(part):
+            y = torch.from_numpy(array)
+            start = torch.tensor([self.labels])  # the models' token for "nothing seen yet"
+            streams.append((torch.cat([start, y[:-1]]), y))
+        return streams
+
+    def model(self, **changes: Any) -> RecurrentModel:
+        """The sequence model of the run, trained once and kept."""
+        settings = dict(self.config["model"]) | changes
+        training = {name: settings.pop(name) for name in TRAINING if name in settings}
+        kind = settings.pop("kind")
+        if kind not in MODELS:
+            raise ConfigError(f"the model's kind is {kind!r}; known are {sorted(MODELS)}")
+        # Forked, so that the weights depend on the run's seed and on nothing else.
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.run.seed)
+            model = MODELS[kind](self.labels, **settings).to(self.device)
+        name = digest([self.run.dataset, self.run.seed, self._extent(), kind, settings, training])
+        path = self.work / f"model-{name}.safetensors"
+        if path.exists():
+            weights, _ = load_state(path, "model")
+            model.load_state_dict(weights)
+        else:
+            self._train(model, training)
+            save_state(path, "model", model.state_dict(), {"model": settings, "training": training})
+        return model.eval().requires_grad_(False)
+
+    def _extent(self) -> list[Any]:
+        return [self.config.get("streams"), self.config.get("steps"), self.config.get("recipe")]
+
+    def _train(self, model: RecurrentModel, training: Mapping[str, Any]) -> None:
+        options = FitOptions(seed=self.run.seed, **training)
+        train = [torch.from_numpy(array) for array in self.tokens("train")]
+        valid = [torch.from_numpy(array) for array in self.tokens("valid")]
+        with progress_bar("model", options.epochs, self.show) as report:
+            fit_sequences(
+                model,
+                train,
+                options,
+                validation=valid,
+                progress=lambda epoch, most, losses: report(
+                    note=f"validation {losses['validation']:.3f} nats"
+                ),
+            )
+
+    def validation_loss(self, method: OnlineMethod[Any]) -> float:
+        """Nats per token on the validation streams."""
+        done = evaluate(method, self.valid, self.config["batch_size"], show=False)
+        return done.metrics.running

@@ -1,0 +1,24 @@
+"""Classifiers to adapt: recurrent ones for label sequences, feed-forward ones for inputs.
+
+Any model of your own works as well; these are what the experiments and examples use.
+"""
+
+from labelmem.models.convnet import ConvNet
+from labelmem.models.gru import GRUModel
+from labelmem.models.lstm import LSTMModel
+from labelmem.models.mlp import MLP
+from labelmem.models.recurrent import RecurrentModel, State
+from labelmem.models.training import FitOptions, FitResult, fit_classifier, fit_sequences
+
+__all__ = [
+    "MLP",
+    "ConvNet",
+    "FitOptions",
+    "FitResult",
+    "GRUModel",
+    "LSTMModel",
+    "RecurrentModel",
+    "State",
+    "fit_classifier",
+    "fit_sequences",
+]

@@ -1,0 +1,76 @@
+"""The paper's network for small drawings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor, nn
+
+from labelmem.errors import ConfigError
+from labelmem.models.sizes import check_sizes
+
+__all__ = ["ConvNet"]
+
+
+class ConvNet(nn.Module):
+    """Classifies square grey images: pairs of 3x3 convolutions, pooling after each pair, then h.
+
+    Parameters
+    ----------
+    labels
+        Number of labels.
+    dim
+        Size of h, which the head and the memory see.
+    size
+        Side of the images in pixels.
+    channels
+        Outputs of the convolutions in turn; an even number of them.
+
+    References
+    ----------
+    The configuration of Kaiser et al., "Learning to Remember Rare Events" (2017), section 4, which
+    the paper takes over: two convolutions of 64, two of 128, one dense layer.
+
+    Examples
+    --------
+    >>> import torch
+    >>> model = ConvNet(labels=5, dim=16, size=8, channels=(4, 4))
+    >>> model(torch.zeros(2, 1, 8, 8)).shape, model.embed(torch.zeros(2, 1, 8, 8)).shape
+    (torch.Size([2, 5]), torch.Size([2, 16]))
+    """
+
+    def __init__(
+        self,
+        labels: int,
+        dim: int = 128,
+        size: int = 28,
+        channels: Sequence[int] = (64, 64, 128, 128),
+    ) -> None:
+        super().__init__()
+        check_sizes(labels=labels, dim=dim, size=size)
+        for width in channels:
+            check_sizes(channels=width)
+        pools = len(channels) // 2
+        if len(channels) % 2 or not pools or size < 2**pools:
+            raise ConfigError(
+                f"channels is {tuple(channels)}, size is {size}; expected pairs of convolutions, "
+                "and a size that can be halved after each pair"
+            )
+        layers: list[nn.Module] = []
+        for index, (inputs, outputs) in enumerate(zip([1, *channels], channels, strict=False)):
+            layers += [nn.Conv2d(inputs, outputs, 3, padding=1), nn.ReLU()]
+            if index % 2:
+                layers.append(nn.MaxPool2d(2))
+        layers += [nn.Flatten(), nn.Linear(channels[-1] * (size >> pools) ** 2, dim)]
+        self.body = nn.Sequential(*layers)
+        self.head = nn.Linear(dim, labels)
+
+    def embed(self, x: Tensor) -> Tensor:
+        """What the head sees: h (n, dim) of images (n, 1, size, size)."""
+        h: Tensor = self.body(x)
+        return h
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits (n, labels) of images (n, 1, size, size)."""
+        logits: Tensor = self.head(self.embed(x))
+        return logits

@@ -1,0 +1,36 @@
+"""One vector for each label and one for the start of a stream."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+__all__ = ["TokenEmbedding"]
+
+
+class TokenEmbedding(nn.Module):
+    """Looks up labels 0 .. L-1 in ``weight`` and token L, "nothing seen yet", in ``start``.
+
+    The start is a parameter of its own, so that ``weight`` has one row for each label exactly and
+    can be the very same parameter as the weight of an output layer.
+
+    Examples
+    --------
+    >>> table = TokenEmbedding(labels=5, dim=3)
+    >>> table(torch.tensor([0, 4, 5])).shape
+    torch.Size([3, 3])
+    >>> bool((table(torch.tensor([5]))[0] == table.start).all())
+    True
+    """
+
+    def __init__(self, labels: int, dim: int) -> None:
+        super().__init__()
+        self.labels = labels
+        self.weight = nn.Parameter(torch.randn(labels, dim))
+        self.start = nn.Parameter(torch.zeros(dim))
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Vectors (..., dim) of tokens (...); a token beyond the start is an error of torch."""
+        at_start = tokens == self.labels
+        vectors = nn.functional.embedding(tokens.masked_fill(at_start, 0), self.weight)
+        return torch.where(at_start[..., None], self.start, vectors)

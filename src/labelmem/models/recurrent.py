@@ -1,0 +1,115 @@
+"""What recurrent classifiers of label sequences have in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+from labelmem.errors import ConfigError, InputError
+from labelmem.models.embedding import TokenEmbedding
+
+__all__ = ["RecurrentModel", "State"]
+
+State: TypeAlias = Tensor | tuple[Tensor, ...]
+"""A recurrent state; in every tensor the first dimension counts the streams."""
+
+
+class RecurrentModel(nn.Module, ABC):
+    """Predicts the next label of a stream from the labels so far.
+
+    ``model(x, state)`` makes one step for n streams at once: x (n,) are their latest labels, or
+    ``start_token`` where a stream has none yet. ``forward_sequence`` goes through whole sequences
+    with the fused kernels of torch and gives the same numbers.
+
+    Parameters
+    ----------
+    rnn
+        The fused recurrent module, ``batch_first``.
+    labels
+        Number of labels.
+    dropout
+        Share of the embedding, of the values between layers and of h that is dropped in training.
+    tied
+        Whether the output layer uses the labels' input vectors as its weight.
+    """
+
+    def __init__(self, rnn: nn.RNNBase, labels: int, dropout: float, tied: bool) -> None:
+        super().__init__()
+        if tied and rnn.input_size != rnn.hidden_size:
+            raise ConfigError(
+                f"embedding is {rnn.input_size}, dim is {rnn.hidden_size}; "
+                "tied vectors need both to be equal (leave embedding out)"
+            )
+        self.labels = labels
+        self.dim = rnn.hidden_size
+        self.embedding = TokenEmbedding(labels, rnn.input_size)
+        self.drop = nn.Dropout(dropout)
+        self.rnn = rnn
+        self.head = nn.Linear(self.dim, labels)
+        if tied:
+            self.head.weight = self.embedding.weight
+
+    @property
+    def start_token(self) -> int:
+        """The token to feed before the first label of a stream is known."""
+        return self.labels
+
+    @abstractmethod
+    def initial_state(self, n: int) -> State:
+        """State of n streams that have seen nothing; every tensor is (n, layers, dim)."""
+
+    @abstractmethod
+    def _cell(
+        self, x: Tensor, state: tuple[Tensor, ...], weights: Sequence[Tensor]
+    ) -> tuple[Tensor, ...]:
+        """One step of one layer; the first of the new state's tensors is the output."""
+
+    def forward(self, x: Tensor, state: State) -> tuple[Tensor, State]:
+        """Logits (n, labels) and new state after the tokens x (n,)."""
+        if x.dim() != 1:
+            raise InputError(
+                f"x has shape {tuple(x.shape)}; expected one token for each stream, (n,). "
+                "For whole sequences use forward_sequence"
+            )
+        h: Tensor = self.embedding(x)
+        steps = []
+        for layer, weights in enumerate(self.rnn.all_weights):
+            old = tuple(part[:, layer] for part in _parts(state))
+            steps.append(self._cell(self.drop(h), old, weights))
+            h = steps[-1][0]
+        new = tuple(torch.stack(part, 1) for part in zip(*steps, strict=True))
+        return self.head(self.drop(h)), _join(new)
+
+    def forward_sequence(self, tokens: Tensor, state: State | None = None) -> tuple[Tensor, State]:
+        """What the head gets after every token: h (n, T, dim), and the state after the last.
+
+        Parameters
+        ----------
+        tokens
+            (n, T) inputs, the first usually ``start_token``. Shorter sequences may be padded at the
+            end with any label: nothing before is affected, but their final state is.
+        state
+            Where to go on; the initial state if None.
+        """
+        if tokens.dim() != 2 or tokens.shape[1] == 0:
+            raise InputError(f"tokens has shape {tuple(tokens.shape)}; expected (n, T), T > 0")
+        state = self.initial_state(len(tokens)) if state is None else state
+        h, new = self.rnn(self.drop(self.embedding(tokens)), _layers_and_streams_swapped(state))
+        return self.drop(h), _layers_and_streams_swapped(new)
+
+
+def _parts(state: State) -> tuple[Tensor, ...]:
+    return (state,) if isinstance(state, Tensor) else state
+
+
+def _join(parts: tuple[Tensor, ...]) -> State:
+    return parts[0] if len(parts) == 1 else parts
+
+
+def _layers_and_streams_swapped(state: State) -> State:
+    """Between (n, layers, dim), ours, and (layers, n, dim), which the kernels of torch want."""
+    return _join(tuple(part.transpose(0, 1).contiguous() for part in _parts(state)))

@@ -1,0 +1,27 @@
+"""Checks of the options that all models share."""
+
+from __future__ import annotations
+
+from labelmem.errors import ConfigError
+
+__all__ = ["check_dropout", "check_sizes"]
+
+
+def check_sizes(**sizes: int) -> None:
+    """Refuse sizes that are not whole numbers from 1, each by the name the caller gave it.
+
+    Examples
+    --------
+    >>> check_sizes(labels=10, dim=0)
+    Traceback (most recent call last):
+    labelmem.errors.ConfigError: dim is 0; it must be a whole number from 1
+    """
+    for name, size in sizes.items():
+        if isinstance(size, bool) or size != int(size) or size < 1:
+            raise ConfigError(f"{name} is {size!r}; it must be a whole number from 1")
+
+
+def check_dropout(dropout: float) -> None:
+    """Refuse a share that is not in [0, 1)."""
+    if not 0 <= dropout < 1:
+        raise ConfigError(f"dropout is {dropout}; it must lie in [0, 1)")

@@ -1,0 +1,279 @@
+"""Train a classifier in the ordinary way, before it is adapted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+from labelmem.errors import ConfigError, InputError, ModelError
+from labelmem.models.batches import (
+    Losses,
+    example_losses,
+    label_sequences,
+    sequence_losses,
+    split,
+)
+from labelmem.models.recurrent import RecurrentModel
+
+__all__ = ["FitOptions", "FitResult", "fit_classifier", "fit_sequences"]
+
+Progress: TypeAlias = Callable[[int, int, Mapping[str, float]], None]
+"""Called after each epoch with its number, the most there can be, and its losses."""
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """How to train.
+
+    Examples
+    --------
+    >>> FitOptions(epochs=5, patience=2).lr
+    0.001
+    """
+
+    epochs: int = 20
+    """The most passes over the training part."""
+    batch: int = 32
+    """Examples or sequences in one batch."""
+    lr: float = 1e-3
+    """Step size of Adam."""
+    weight_decay: float = 0.0
+    """Pull of the weights towards 0, apart from the gradient (AdamW)."""
+    clip: float | None = 1.0
+    """The largest norm of a gradient; None leaves gradients as they are."""
+    window: int = 64
+    """Steps of a sequence through which gradients flow; the state goes on beyond."""
+    validation: float = 0.1
+    """Share held out to choose the best epoch when no validation data is given; 0 chooses none."""
+    patience: int = 3
+    """Epochs without a better validation loss after which training stops."""
+    seed: int = 0
+    """Of the split, the order of the batches and the dropout."""
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch", "window", "patience"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        if not self.lr > 0 or not self.weight_decay >= 0:
+            raise ConfigError(
+                f"lr is {self.lr}, weight_decay is {self.weight_decay}; "
+                "expected a positive number and one from 0"
+            )
+        if self.clip is not None and not self.clip > 0:
+            raise ConfigError(f"clip is {self.clip}; it must be positive, or None")
+        if not 0 <= self.validation < 1:
+            raise ConfigError(f"validation is {self.validation}; it must lie in [0, 1)")
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """How training went."""
+
+    history: tuple[dict[str, float], ...]
+    """For each epoch the mean ``loss`` and, where there is validation data, ``validation``."""
+    best_epoch: int
+    """The epoch, counted from 1, whose weights the model has now."""
+
+    @property
+    def best(self) -> dict[str, float]:
+        """The losses of that epoch."""
+        return self.history[self.best_epoch - 1]
+
+
+def fit_classifier(
+    model: nn.Module,
+    X: Tensor,
+    y: Tensor,
+    options: FitOptions | None = None,
+    validation: tuple[Tensor, Tensor] | None = None,
+    progress: Progress | None = None,
+) -> FitResult:
+    """Train a model of single inputs by cross-entropy and leave it with its best weights.
+
+    Parameters
+    ----------
+    model
+        Gives logits (n, labels) for inputs (n, ...). It ends in eval mode, on the device it was on.
+    X
+        (n, ...) inputs.
+    y
+        (n,) labels as whole numbers.
+    options
+        How to train; the defaults if None.
+    validation
+        Inputs and labels to choose the best epoch by; a random part of the training data if None.
+    progress
+        Called after each epoch.
+
+    Examples
+    --------
+    >>> from labelmem.models import MLP
+    >>> X = torch.linspace(-1, 1, 64)[:, None]
+    >>> model = MLP(features=1, labels=2)
+    >>> result = fit_classifier(model, X, (X[:, 0] > 0).long(), FitOptions(epochs=30, lr=0.01))
+    >>> model(torch.tensor([[-0.9], [0.9]])).argmax(1)
+    tensor([0, 1])
+    """
+    options = options or FitOptions()
+    _check_examples(X, y)
+    if validation is None:
+        rows, held = split(len(y), options.validation, options.seed)
+        validation = (X[held], y[held])
+        X, y = X[rows], y[rows]
+    _check_examples(*validation)
+    train = partial(example_losses, model, X, y, options.batch)
+    judge = partial(example_losses, model, *validation, options.batch)
+    return _fit(model, train, judge if len(validation[1]) else None, options, progress)
+
+
+def fit_sequences(
+    model: RecurrentModel,
+    sequences: Sequence[Tensor | Sequence[int]],
+    options: FitOptions | None = None,
+    validation: Sequence[Tensor | Sequence[int]] | None = None,
+    progress: Progress | None = None,
+) -> FitResult:
+    """Train a recurrent model to predict every label of every sequence, the first included.
+
+    Sequences of similar length share a batch, padded and masked. Long ones are cut into windows:
+    the state goes on from one window to the next, the gradient does not.
+
+    Parameters
+    ----------
+    model
+        Ends in eval mode, on the device it was on, with the weights of its best epoch.
+    sequences
+        The labels of each stream in the order of time; empty streams are skipped.
+    options
+        How to train; the defaults if None.
+    validation
+        Sequences to choose the best epoch by; a random part of the training sequences if None.
+    progress
+        Called after each epoch.
+
+    Examples
+    --------
+    >>> from labelmem.models import GRUModel
+    >>> model = GRUModel(labels=3, dim=16)
+    >>> result = fit_sequences(model, [[0, 1, 2] * 4] * 16, FitOptions(epochs=30, lr=0.02))
+    >>> h, _ = model.forward_sequence(torch.tensor([[model.start_token, 0, 1, 2]]))
+    >>> model.head(h).argmax(-1)
+    tensor([[0, 1, 2, 0]])
+    """
+    options = options or FitOptions()
+    known = label_sequences(sequences, model.labels, "sequences")
+    if validation is None:
+        rows, others = split(len(known), options.validation, options.seed)
+        held = [known[row] for row in others]
+        known = [known[row] for row in rows]
+    else:
+        held = label_sequences(validation, model.labels, "validation")
+    train = partial(sequence_losses, model, known, options.batch, options.window)
+    judge = partial(sequence_losses, model, held, options.batch, options.window)
+    return _fit(model, train, judge if held else None, options, progress)
+
+
+def _fit(
+    model: nn.Module,
+    train: Losses,
+    judge: Losses | None,
+    options: FitOptions,
+    progress: Progress | None,
+) -> FitResult:
+    learned = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    optimizer = torch.optim.AdamW(learned, options.lr, weight_decay=options.weight_decay)
+    order = torch.Generator().manual_seed(options.seed)
+    history: list[dict[str, float]] = []
+    best_epoch, weights = 0, _copy_weights(model)
+    try:
+        with _seeded_dropout(options.seed, next(model.parameters()).device):
+            for epoch in range(1, options.epochs + 1):
+                losses = {"loss": _train(model, train(order), optimizer, options.clip)}
+                if judge is not None:
+                    losses["validation"] = _evaluate(model, judge(None))
+                _check_finite(losses, epoch, options)
+                history.append(losses)
+                if _is_better(history, best_epoch):
+                    best_epoch, weights = epoch, _copy_weights(model)
+                if progress is not None:
+                    progress(epoch, options.epochs, losses)
+                if epoch - best_epoch >= options.patience:
+                    break
+    finally:  # also when interrupted: the best weights so far are worth keeping
+        model.load_state_dict(weights)
+        model.eval()
+    return FitResult(tuple(history), best_epoch)
+
+
+def _train(
+    model: nn.Module,
+    batches: Iterator[tuple[Tensor, int]],
+    optimizer: torch.optim.Optimizer,
+    clip: float | None,
+) -> float:
+    model.train()
+    total, count = 0.0, 0
+    for loss, labels in batches:
+        optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        if clip is not None:
+            nn.utils.clip_grad_norm_(model.parameters(), clip)
+        optimizer.step()
+        total, count = total + loss.item() * labels, count + labels
+    return total / count
+
+
+@torch.no_grad()
+def _evaluate(model: nn.Module, batches: Iterator[tuple[Tensor, int]]) -> float:
+    model.eval()
+    total, count = 0.0, 0
+    for loss, labels in batches:
+        total, count = total + loss.item() * labels, count + labels
+    return total / count
+
+
+def _is_better(history: Sequence[Mapping[str, float]], best_epoch: int) -> bool:
+    """Whether the latest epoch beats the best one; without validation data the latest is best."""
+    if best_epoch == 0 or "validation" not in history[-1]:
+        return True
+    return history[-1]["validation"] < history[best_epoch - 1]["validation"]
+
+
+def _check_finite(losses: Mapping[str, float], epoch: int, options: FitOptions) -> None:
+    if not all(math.isfinite(loss) for loss in losses.values()):
+        raise ModelError(
+            f"the losses of epoch {epoch} are {dict(losses)}; expected finite numbers. Check the "
+            f"inputs, or lower lr (it is {options.lr})"
+        )
+
+
+def _check_examples(X: Tensor, y: Tensor) -> None:
+    whole = not y.is_floating_point() and y.dtype != torch.bool
+    if y.dim() != 1 or not whole or len(X) != len(y):
+        raise InputError(
+            f"X has shape {tuple(X.shape)}, y is {y.dtype} of shape {tuple(y.shape)}; "
+            "expected as many whole numbers in y as rows in X"
+        )
+
+
+def _copy_weights(model: nn.Module) -> dict[str, Tensor]:
+    return {name: value.detach().clone() for name, value in model.state_dict().items()}
+
+
+@contextmanager
+def _seeded_dropout(seed: int, device: torch.device) -> Iterator[None]:
+    """Seed the generators that dropout draws from, and give them back as they were."""
+    cuda = [device] if device.type == "cuda" else []
+    with torch.random.fork_rng(devices=cuda):
+        torch.default_generator.manual_seed(seed)
+        for place in cuda:
+            with torch.cuda.device(place):
+                torch.cuda.manual_seed(seed)
+        yield

@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from labelmem.progress import progress_bar
+
+
+def test_silent_where_nobody_watches(capfd: pytest.CaptureFixture[str]) -> None:
+    with progress_bar("work", total=2) as report:
+        report()
+        report(1, note="x")
+    assert capfd.readouterr() == ("", "")
+
+
+def test_shows_title_and_note_on_the_error_stream(capfd: pytest.CaptureFixture[str]) -> None:
+    with progress_bar("digging", total=2, show=True) as report:
+        report(2, note="loss 0.5")
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "digging" in err and "loss 0.5" in err
+
+
+def test_silent_without_rich(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "rich.progress", None)
+    with progress_bar("work", total=1, show=True) as report:
+        report()
+    assert capfd.readouterr() == ("", "")

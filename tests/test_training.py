@@ -1,0 +1,220 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from toys import Recurrent, Stateless
+from torch import Tensor
+
+from labelmem import Adapter, Combiner, MemoryConfig
+from labelmem.errors import ConfigError, MismatchError, UnsupportedError
+from labelmem.evaluation import evaluate
+from labelmem.online import Recorded
+from labelmem.recording import lockstep_batches
+from labelmem.replay import record, replay
+from labelmem.training import fit
+from labelmem.tuning import tune
+
+FIT = {"epochs": 3, "batch_size": 4, "truncate": 5, "lr": 0.05}
+
+
+def streams(n: int, seed: int = 0, labels: int = 7) -> list[Recorded]:
+    """Users with two favourite labels each, some beyond the model's four."""
+    g = torch.Generator().manual_seed(seed)
+    centres = 2 * torch.randn(labels, 3, generator=torch.Generator().manual_seed(99))
+    out: list[Recorded] = []
+    for _ in range(n):
+        steps = int(torch.randint(6, 16, (1,), generator=g))
+        favourites = torch.randperm(labels, generator=g)[:2]
+        y = favourites[torch.randint(0, 2, (steps,), generator=g)]
+        out.append((centres[y] + 0.3 * torch.randn(steps, 3, generator=g), y.tolist()))
+    return out
+
+
+def lmn(model: torch.nn.Module | None = None, **options: object) -> Adapter:
+    combiner = Combiner(hidden=6, seed=3, **options)  # type: ignore[arg-type]
+    return Adapter(model or Stateless(), combiner=combiner)
+
+
+def weights(adapter: Adapter) -> dict[str, Tensor]:
+    assert isinstance(adapter.combiner, Combiner)
+    return {name: t.clone() for name, t in adapter.combiner.state_dict().items()}
+
+
+def test_replay_gives_the_figures_of_evaluate() -> None:
+    for model in (Stateless(), Recurrent()):
+        adapter, recorded = lmn(model), streams(9)
+        batches = lockstep_batches(recorded, adapter.known, 4, adapter.device, adapter.dtype)
+        with torch.no_grad():
+            steps = [s for b in batches for s in replay(adapter, record(adapter, b))]
+        mean = float(sum(s.loss.sum() for s in steps)) / sum(s.tokens for s in steps)
+        done = evaluate(adapter, recorded, batch_size=3)
+        assert mean == pytest.approx(done.metrics.running, abs=1e-5)
+        hits = sum(int(s.hit.sum()) for s in steps)
+        result = done.result()
+        assert hits / result.tokens == pytest.approx(result.metrics["accuracy"])
+
+
+def test_batches_do_not_change_the_figures() -> None:
+    adapter, recorded = lmn(), streams(7)
+    one, many = (evaluate(adapter, recorded, batch_size=n).result() for n in (1, 7))
+    assert one.metrics == pytest.approx(many.metrics, abs=1e-6)
+
+
+def test_tuning_improves_and_sets_what_it_found() -> None:
+    adapter, recorded = Adapter(Stateless(), combiner=0.02), streams(12)
+    before = evaluate(adapter, recorded).metrics.running
+    result = tune(adapter, recorded, trials=25)
+    assert len(result.trials) <= 25
+    assert result.loss < before
+    assert adapter.combiner == result.best["theta"]
+    assert adapter.memory.lam == result.best["lam"]
+    assert evaluate(adapter, recorded).metrics.running == pytest.approx(result.loss, abs=1e-5)
+
+
+def test_tuning_for_accuracy_counts_misses() -> None:
+    adapter, recorded = Adapter(Stateless(), combiner=0.02), streams(8)
+    result = tune(adapter, recorded, trials=10, metric="accuracy")
+    accuracy = evaluate(adapter, recorded).result().metrics["accuracy"]
+    assert result.loss == pytest.approx(1 - accuracy)
+
+
+def test_tuning_a_combiner_makes_it_lmn_fixed_at_the_chosen_theta() -> None:
+    adapter, recorded = lmn(), streams(8)
+    fixed = Adapter(Stateless(), combiner=0.5)
+    a, b = (tune(each, recorded, trials=8) for each in (adapter, fixed))
+    assert a.best == b.best
+    assert evaluate(adapter, recorded).metrics.running == pytest.approx(
+        evaluate(fixed, recorded).metrics.running, abs=1e-6
+    )
+
+
+@pytest.mark.parametrize("bad", [{"metric": "mrr"}, {"grid": {"depth": [1]}}, {"trials": 0}])
+def test_tuning_refuses(bad: dict[str, object]) -> None:
+    with pytest.raises(ConfigError):
+        tune(Adapter(Stateless()), streams(3), **bad)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.05])
+@pytest.mark.parametrize("model", [Stateless, Recurrent])
+def test_fitting_lowers_the_validation_loss_and_leaves_the_model_alone(
+    model: type[torch.nn.Module], threshold: float
+) -> None:
+    adapter = lmn(model(), active_threshold=threshold)
+    held = {name: t.clone() for name, t in adapter.backbone.model.state_dict().items()}
+    result = fit(adapter, streams(24), validation=streams(8, seed=1), **FIT)
+    assert result.best < result.before
+    assert result.best == min([result.before, *result.epochs])
+    after = evaluate(adapter, streams(8, seed=1)).metrics.running
+    assert after == pytest.approx(result.best, abs=1e-4)
+    now = adapter.backbone.model.state_dict()
+    assert all(torch.equal(now[name], t) for name, t in held.items())
+
+
+def test_joint_training_moves_the_model_too() -> None:
+    adapter = lmn(Recurrent())
+    held = {name: t.clone() for name, t in adapter.backbone.model.state_dict().items()}
+    result = fit(adapter, streams(24), validation=streams(8, seed=1), train_model=True, **FIT)
+    assert result.best < result.before
+    now = adapter.backbone.model.state_dict()
+    assert any(not torch.equal(now[name], t) for name, t in held.items())
+
+
+@pytest.mark.parametrize("learned", [False, True])
+def test_the_kernel_is_learned_only_on_request(learned: bool) -> None:
+    adapter = lmn()
+    fit(adapter, streams(16), validation=streams(4, seed=1), learn_kernel=learned, **FIT)
+    moved = (adapter.memory.lam, adapter.memory.delta) != (5.0, 1.0)
+    assert moved == learned
+    assert math.isfinite(adapter.memory.lam) and adapter.memory.delta >= 0
+
+
+def test_the_gradient_is_that_of_the_mixture_by_finite_differences() -> None:
+    model = Stateless().double()
+    adapter = Adapter(model, combiner=Combiner(hidden=3, seed=1), memory=MemoryConfig(margin=50.0))
+    combiner = adapter.combiner
+    assert isinstance(combiner, Combiner)
+    with torch.no_grad():
+        combiner.weight_theta.copy_(torch.tensor([0.5, -0.3, 0.2]))
+    batch = next(lockstep_batches(streams(2), adapter.known, 2, adapter.device, adapter.dtype))
+    features = record(adapter, batch)
+
+    def loss() -> Tensor:
+        return torch.stack([step.loss.sum() for step in replay(adapter, features)]).sum()
+
+    loss().backward()  # type: ignore[no-untyped-call]
+    for parameter in (combiner.weight_scores, combiner.weight_mu, combiner.bias_theta):
+        gradient, flat = parameter.grad, parameter.data.view(-1)
+        assert gradient is not None
+        for i in range(0, flat.numel(), max(1, flat.numel() // 3)):
+            around = []
+            for step in (1e-5, -1e-5):
+                flat[i] += step
+                with torch.no_grad():
+                    around.append(float(loss()))
+                flat[i] -= step
+            slope = (around[0] - around[1]) / 2e-5
+            assert float(gradient.view(-1)[i]) == pytest.approx(slope, abs=1e-5)
+
+
+def test_the_seed_decides_everything() -> None:
+    runs = []
+    for seed in (0, 0, 1):
+        adapter = lmn()
+        fit(adapter, streams(12), seed=seed, **FIT)
+        runs.append(weights(adapter))
+    assert all(torch.equal(runs[0][k], runs[1][k]) for k in runs[0])
+    assert any(not torch.equal(runs[0][k], runs[2][k]) for k in runs[0])
+
+
+def test_an_interrupted_training_ends_as_if_it_had_not_been(tmp_path: Path) -> None:
+    straight = lmn()
+    whole = fit(straight, streams(12), checkpoint=tmp_path / "a", **FIT)
+
+    calls = 0
+
+    class Killed(Exception):
+        pass
+
+    interrupted, path = lmn(), tmp_path / "b"
+    import labelmem.training as training
+
+    original = training._Trainer._validate
+
+    def dies_after_two(self: object) -> float:
+        nonlocal calls
+        calls += 1
+        if calls == 3:
+            raise Killed
+        return original(self)  # type: ignore[arg-type]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training._Trainer, "_validate", dies_after_two)
+        with pytest.raises(Killed):
+            fit(interrupted, streams(12), checkpoint=path, **FIT)
+    resumed = lmn()
+    again = fit(resumed, streams(12), checkpoint=path, **FIT)
+    assert again == whole
+    assert all(torch.equal(weights(resumed)[k], t) for k, t in weights(straight).items())
+
+
+def test_a_checkpoint_of_another_training_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "c"
+    fit(lmn(), streams(12), checkpoint=path, **FIT)
+    with pytest.raises(MismatchError, match="another training"):
+        fit(lmn(), streams(12), checkpoint=path, **(FIT | {"lr": 0.01}))
+
+
+def test_nothing_to_fit_is_said() -> None:
+    with pytest.raises(UnsupportedError, match="combiner=Combiner"):
+        fit(Adapter(Stateless()), streams(4))
+
+
+@pytest.mark.parametrize(
+    "bad", [{"epochs": 0}, {"lr": 0.0}, {"held_out": 1.0}, {"truncate": 0}, {"clip": -1.0}]
+)
+def test_fit_options_are_checked(bad: dict[str, float]) -> None:
+    with pytest.raises(ConfigError):
+        fit(lmn(), streams(4), **bad)
