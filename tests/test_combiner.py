@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 import torch
-from oracle.lmn import OracleCombiner
+from slow import assert_follows_the_oracle, oracle_combiner
+from torch import Tensor
 from toys import (
-    OracleStream,
     Stateless,
-    assert_follows_the_oracle,
     filled,
     nbytes,
-    oracle_combiner,
     random_combiner,
     random_stream,
     run,
 )
-from torch import Tensor
 
 from labelmem import Adapter, Combiner, MemoryConfig
 from labelmem.combiner import CombinerState, gru
@@ -38,30 +34,6 @@ def scores(*shape: int, seed: int) -> Tensor:
 
 def double(**options: Any) -> Combiner:
     return random_combiner(DIM, **options).double()
-
-
-class Thresholded(OracleCombiner):
-    """The documented approximation: a label counts as silent until r or s exceeds the threshold."""
-
-    def __init__(self, exact: OracleCombiner, threshold: float) -> None:
-        super().__init__(exact.gru, exact.w_theta, exact.b_theta)
-        self.threshold = threshold
-        self.active: set[Any] = set()
-
-    def commit(
-        self,
-        h: Sequence[float],
-        labels: Sequence[Any],
-        y: Any,
-        r: Mapping[Any, float],
-        s: Mapping[Any, float],
-    ) -> None:
-        super().commit(h, labels, y, r, s)
-        for label in labels:
-            if max(r.get(label, 0.0), s.get(label, 0.0)) > self.threshold:
-                self.active.add(label)
-        self.r = {label: p for label, p in r.items() if label in self.active}
-        self.s = {label: p for label, p in s.items() if label in self.active}
 
 
 # ---------------------------------------------------------------- the cell
@@ -161,14 +133,11 @@ def test_a_tiny_threshold_is_as_good_as_dense() -> None:
 def test_sparse_is_the_documented_approximation(threshold: float) -> None:
     combiner = random_combiner(active_threshold=threshold)
     adapter = Adapter(Stateless().double(), memory=MemoryConfig(capacity=4), combiner=combiner)
-    oracle = OracleStream.like(adapter)
-    oracle.lmn.combiner = Thresholded(oracle_combiner(combiner), threshold)
     x, ys = random_stream(5, 80, range(4), ["emu", "owl"])
-    stream = assert_follows_the_oracle(adapter, x.double(), ys, 1e-9, oracle)
+    stream, oracle = assert_follows_the_oracle(adapter, x.double(), ys, 1e-9)
     ids = stream._state.combiner.ids
-    assert {int(i) for i in ids[0] if i >= 0} == {
-        stream.space.find(label) for label in oracle.lmn.combiner.active
-    }
+    active = {stream.space.find(label) for label in oracle.lmn.combiner.active}
+    assert {int(i) for i in ids[0] if i >= 0} == active
 
 
 def test_a_label_that_joins_late_has_the_background_state() -> None:

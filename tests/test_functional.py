@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import oracle.memory as slow
+import oracle.memory as loops
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from oracle.lmn import mix as slow_mix
-from toys import softmax
+from slow import softmax
 from torch import Tensor
 
 from labelmem import functional as F
@@ -44,13 +44,13 @@ def cells() -> tuple[Tensor, Tensor, Tensor]:
     return random(3, 4), v, alpha
 
 
-def slow_memory(n: int) -> slow.OracleMemory:
+def slow_memory(n: int) -> loops.OracleMemory:
     _, v, alpha = cells()
-    memory = slow.OracleMemory(slow.OracleConfig(lam=LAM, delta=DELTA))
+    memory = loops.OracleMemory(loops.OracleConfig(lam=LAM, delta=DELTA))
     for (stream, label), positions in CELLS.items():
         if stream == n:
             memory.cells += [
-                slow.Cell(label, v[n, k].tolist(), float(alpha[n, k]), 0) for k in positions
+                loops.Cell(label, v[n, k].tolist(), float(alpha[n, k]), 0) for k in positions
             ]
     return memory
 
@@ -69,7 +69,7 @@ def test_cosine_is_the_slow_one() -> None:
     h, v = random(2, 4), random(2, 3, 4, seed=1)
     h[1] = 0
     v[0, 2] = 0
-    expected = [[slow.cosine(h[n].tolist(), v[n, k].tolist()) for k in range(3)] for n in (0, 1)]
+    expected = [[loops.cosine(h[n].tolist(), v[n, k].tolist()) for k in range(3)] for n in (0, 1)]
     assert_near(F.cosine(h, v), expected)
 
 
@@ -162,7 +162,7 @@ def test_margin_loss_is_the_slow_one(weights: list[int], y: int, margin: float) 
     other = max((p for label, p in P.items() if label != y), default=0.0)
     tensor = torch.tensor([list(P.values())], dtype=torch.float64).reshape(1, -1)
     loss, wrong = F.margin_loss(tensor, torch.tensor([y]), margin)
-    assert_near(loss, [slow.margin_loss(P.get(y, 0.0), other, margin)])
+    assert_near(loss, [loops.margin_loss(P.get(y, 0.0), other, margin)])
     assert bool(wrong) == (P.get(y, 0.0) < other)
 
 

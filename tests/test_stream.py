@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from itertools import permutations
 from pathlib import Path
@@ -11,10 +12,10 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from test_memory import configs, vectors
+from slow import OracleStream
+from strategies import configs, vectors
 from toys import (
     Bare,
-    OracleStream,
     assert_same,
     make_adapter,
     random_combiner,
@@ -173,8 +174,6 @@ def test_observing_by_prediction_at_once_is_observing(kind: str) -> None:
 
 @pytest.mark.parametrize("order", list(permutations(range(3)))[:5])
 def test_labels_that_come_late_in_any_order(kind: str, order: tuple[int, ...]) -> None:
-    if kind == "sparse":
-        pytest.skip("has a test of its own, with the approximation's oracle")
     adapter = make_adapter(kind)
     adapter.backbone.model.double()
     adapter.combiner = adapter.combiner  # takes the model's type over
@@ -237,7 +236,9 @@ def test_a_saved_stream_continues_elsewhere_bit_for_bit(kind: str, tmp_path: Pat
             loaded = make_adapter(kind).load_stream(tmp_path / "stream")
             assert_same(snapshot(loaded), snapshot(stream))
             rest = slice(t, t + 12)
-            for a, b in zip(run(loaded, x[rest], ys[rest]), ahead(stream, x, ys, rest), strict=True):
+            for a, b in zip(
+                run(loaded, x[rest], ys[rest]), ahead(stream, x, ys, rest), strict=True
+            ):
                 assert torch.equal(a, b)
         stream.predict(x[t])
         stream.observe(y)
@@ -248,8 +249,6 @@ def test_a_saved_stream_continues_elsewhere_bit_for_bit(kind: str, tmp_path: Pat
 
 def ahead(stream: Stream, x: Any, ys: list[Any], rest: slice) -> list[Any]:
     """What the original stream itself says next, run on a copy of its live state."""
-    import copy
-
     memo = {id(stream.method): stream.method}
     return run(copy.deepcopy(stream, memo), x[rest], ys[rest])
 

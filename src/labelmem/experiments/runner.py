@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
 import subprocess
 import time
 from collections.abc import Iterable
+from dataclasses import asdict, is_dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -34,9 +36,9 @@ Outcome = str
 
 def execute_all(
     runs: Iterable[Run], results: Path, device: str, show: bool | None = None
-) -> dict[Run, Outcome]:
+) -> list[tuple[Run, Outcome]]:
     """Execute runs one after another; those that another process works on are left to it."""
-    return {run: execute(run, results, device, show) for run in runs}
+    return [(run, execute(run, results, device, show)) for run in runs]
 
 
 def execute(run: Run, results: Path, device: str, show: bool | None = None) -> Outcome:
@@ -63,7 +65,9 @@ def execute(run: Run, results: Path, device: str, show: bool | None = None) -> O
 
 def _run(run: Run, device: torch.device, work: Path, own: Path, show: bool | None) -> Record:
     clock, started = time.perf_counter(), datetime.now(UTC)
-    task = SequenceTask(run, device, work / "shared", show)
+    shared = work / "shared"
+    shared.mkdir(exist_ok=True)
+    task = SequenceTask(run, device, shared, show)
     method = contender(run.method)(task)
     log = _search(method, own / "search.json", run, show)
     best = min(log, key=lambda trial: trial["loss"])
@@ -75,7 +79,7 @@ def _run(run: Run, device: torch.device, work: Path, own: Path, show: bool | Non
         "search": log,
         "chosen": point,
         "parameters": _parameters(tested),
-        "data": {"source": str(task.data.source), "recipe": _plain(task.data.recipe)},
+        "data": _data(task),
         "device": _device_name(device),
         "versions": _versions(),
         "commit": _commit(),
@@ -102,9 +106,11 @@ def _search(method: Contender, path: Path, run: Run, show: bool | None) -> list[
 
 def _figures(done: Evaluation) -> Record:
     result = done.result()
+    # A group without tokens, say new labels where there are none, has no figure.
+    metrics = {name: value for name, value in result.metrics.items() if not math.isnan(value)}
     return {
-        "metrics": result.metrics,
-        "interval": result.interval,
+        "metrics": metrics,
+        "interval": {name: result.interval[name] for name in metrics},
         "streams": result.streams,
         "tokens": result.tokens,
         "us_per_token": round(done.us_per_token, 2),
@@ -125,8 +131,17 @@ def _parameters(method: OnlineMethod[Any]) -> int:
     return sum(distinct.values())
 
 
-def _plain(recipe: object) -> Any:
-    return {k: v for k, v in vars(recipe).items()} if hasattr(recipe, "__dict__") else None
+def _data(task: SequenceTask) -> Record:
+    """Which files, by name, and how they were prepared."""
+    source, recipe = task.data.source, task.data.recipe
+    files = [path.name for path in source.paths]
+    prepared = asdict(recipe) if is_dataclass(recipe) and not isinstance(recipe, type) else None
+    return {
+        "files": files,
+        "form": source.form,
+        "subset": source.subset,
+        "recipe": prepared,
+    }
 
 
 def _device_name(device: torch.device) -> str:

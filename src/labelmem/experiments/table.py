@@ -53,10 +53,8 @@ class Table:
     """What the table shows, the deciding one first."""
     datasets: Sequence[str]
     methods: Sequence[str]
-    subsets: Sequence[str]
-    """Data sets of which only a part can be had, so that figures are not a reproduction."""
     sizes: Mapping[str, Mapping[str, Any]]
-    """For each size: seeds, trials and the options of the experiment."""
+    """For each size: seeds, trials, options of the experiment, and data sets if not all."""
     options: Mapping[str, Mapping[str, Any]]
     """Options of single methods, at every size."""
     published: Mapping[str, Mapping[str, Mapping[str, float]]]
@@ -74,12 +72,14 @@ class Table:
             raise ConfigError(f"size is {size!r}; {self.name} has {sorted(self.sizes)}")
         settings = dict(self.sizes[size])
         all_seeds = settings.pop("seeds")
-        for dataset in _chosen("dataset", datasets, self.datasets, self.name):
+        default = settings.pop("datasets", self.datasets)
+        known = [*self.datasets, *(name for name in default if name not in self.datasets)]
+        for dataset in _chosen("dataset", datasets, default, known, self.name):
             for seed in all_seeds if seeds is None else seeds:
-                for method in _chosen("method", methods, self.methods, self.name):
+                for method in _chosen("method", methods, self.methods, self.methods, self.name):
                     config = settings | {"options": dict(self.options.get(method, {}))}
-                    config.pop("dataset", None)
-                    config |= settings.get("dataset", {}).get(dataset, {})
+                    # Some data sets need other settings than the rest.
+                    config |= config.pop("dataset", {}).get(dataset, {})
                     yield Run(self.name, dataset, method, int(seed), size, config)
 
 
@@ -126,7 +126,6 @@ def load_table(name: str) -> Table:
             metrics=raw["metrics"],
             datasets=raw["datasets"],
             methods=raw["methods"],
-            subsets=raw.get("subsets", []),
             sizes=raw["size"],
             options=raw.get("method", {}),
             published=raw.get("published", {}),
@@ -136,10 +135,14 @@ def load_table(name: str) -> Table:
 
 
 def _chosen(
-    what: str, wanted: Sequence[str] | None, known: Sequence[str], table: str
+    what: str,
+    wanted: Sequence[str] | None,
+    default: Sequence[str],
+    known: Sequence[str],
+    table: str,
 ) -> Sequence[str]:
     if wanted is None:
-        return known
+        return default
     for name in wanted:
         if name not in known:
             raise ConfigError(f"{table} has no {what} {name!r}; it has {', '.join(known)}")

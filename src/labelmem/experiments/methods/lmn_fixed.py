@@ -16,7 +16,7 @@ class LMNFixed(Contender):
     """Theta, lam, delta and margin are searched; the memory is replayed for each trial."""
 
     grid = GRID
-    start = {"theta": 0.5, "lam": 5.0, "delta": 1.0, "margin": 1.0}  # noqa: RUF012
+    start = {"theta": 0.5, "lam": 5.0, "delta": 1.0, "margin": 1.0}
 
     @cached_property
     def adapter(self) -> Adapter:

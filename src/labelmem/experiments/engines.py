@@ -1,0 +1,48 @@
+"""Where runs are executed: here, one after another, or spread over a Ray cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from labelmem.errors import ConfigError, MissingExtraError
+from labelmem.experiments.runner import Outcome, execute, execute_all
+from labelmem.experiments.table import Run
+
+__all__ = ["run_all"]
+
+
+def run_all(
+    runs: Sequence[Run], results: Path, device: str, engine: str = "local"
+) -> list[tuple[Run, Outcome]]:
+    """Execute runs with the engine ``local`` or ``ray``; the records are the same."""
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        raise ConfigError("the device is cuda, but torch sees none; use --device cpu")
+    if engine == "local":
+        return execute_all(runs, results, device)
+    if engine == "ray":
+        return _on_ray(runs, results, device)
+    raise ConfigError(f"the engine is {engine!r}; it must be 'local' or 'ray'")
+
+
+def _on_ray(runs: Sequence[Run], results: Path, device: str) -> list[tuple[Run, Outcome]]:
+    """One Ray task per run. The results folder must be shared by all nodes of the cluster."""
+    try:
+        import ray
+    except ImportError as error:
+        raise MissingExtraError(
+            "the engine ray needs Ray, which is not installed; run pip install 'labelmem[ray]'"
+        ) from error
+    started = not ray.is_initialized()
+    if started:
+        ray.init(log_to_driver=False, include_dashboard=False, logging_level="warning")
+    try:
+        gpus = 1 if device.startswith("cuda") else 0
+        task = ray.remote(num_cpus=1, num_gpus=gpus)(execute)
+        waiting = [task.remote(run, results.resolve(), device, False) for run in runs]
+        return list(zip(runs, ray.get(waiting), strict=True))
+    finally:
+        if started:
+            ray.shutdown()

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from labelmem.errors import ConfigError
+from labelmem.experiments import runner
+from labelmem.experiments.engines import run_all
+from labelmem.experiments.records import Records
+from labelmem.experiments.runner import execute, execute_all
+from labelmem.experiments.table import Run, load_table, table_names
+
+FIELDS = {
+    "table", "dataset", "method", "seed", "size", "config", "metrics", "interval", "streams",
+    "tokens", "us_per_token", "parameters", "device", "versions", "commit", "started", "seconds",
+}  # fmt: skip
+TIMES = ("us_per_token", "started", "seconds", "commit")
+
+
+def smoke(*methods: str) -> list[Run]:
+    return list(load_table("table2").runs("smoke", methods=methods or None))
+
+
+def timeless(record: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in record.items() if key not in TIMES}
+
+
+@pytest.mark.parametrize("name", table_names())
+def test_every_shipped_table_runs_at_its_smoke_size(name: str, tmp_path: Path) -> None:
+    runs = list(load_table(name).runs("smoke"))
+    outcomes = execute_all(runs, tmp_path, "cpu", show=False)
+    assert [outcome for _, outcome in outcomes] == ["recorded"] * len(runs)
+    for record in Records(tmp_path / f"{name}.jsonl"):
+        assert set(record) >= FIELDS
+        assert set(record["interval"]) == set(record["metrics"])
+        assert str(Path.home()) not in json.dumps(record)
+    again = execute_all(runs, tmp_path, "cpu", show=False)
+    assert [outcome for _, outcome in again] == ["skipped"] * len(runs)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("dataset", load_table("table2").datasets)
+def test_the_real_data_sets_run_at_smoke_size(dataset: str, tmp_path: Path) -> None:
+    if not os.environ.get("LABELMEM_DATA"):
+        pytest.skip("LABELMEM_DATA names no folder with the real data sets")
+    runs = list(load_table("table2").runs("smoke", [dataset], ["counter", "lmn"]))
+    outcomes = execute_all(runs, tmp_path, "cpu", show=False)
+    assert [outcome for _, outcome in outcomes] == ["recorded"] * 2
+
+
+def test_every_method_searches_no_more_than_its_trials(tmp_path: Path) -> None:
+    execute_all(smoke("counter", "lmn-fixed"), tmp_path, "cpu", show=False)
+    for record in Records(tmp_path / "table2.jsonl"):
+        assert len(record["search"]) == record["config"]["trials"]
+        best = min(record["search"], key=lambda trial: trial["loss"])
+        assert best == record["chosen"] | {"loss": best["loss"]}
+
+
+def test_a_run_that_another_process_has_is_left_to_it(tmp_path: Path) -> None:
+    (run,) = smoke("unigram")
+    own = tmp_path / ".work" / runner.digest(run.identity())
+    with runner.claimed(own / "lock"):
+        assert execute(run, tmp_path, "cpu", show=False) == "busy"
+    assert execute(run, tmp_path, "cpu", show=False) == "recorded"
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+from labelmem.experiments.runner import execute
+from labelmem.experiments.table import load_table
+print("ready", flush=True)
+for run in load_table("table2").runs("smoke", methods=["lmn"]):
+    execute(run, Path(sys.argv[1]), "cpu", show=False)
+"""
+
+
+@pytest.mark.slow
+def test_killed_anywhere_and_started_again_it_ends_in_the_same_record(tmp_path: Path) -> None:
+    execute_all(smoke("lmn"), tmp_path / "straight", "cpu", show=False)
+    (straight,) = Records(tmp_path / "straight" / "table2.jsonl")
+    killed = tmp_path / "killed"
+    for delay in (0.05, 0.15, 0.3, 0.5):
+        process = subprocess.Popen(
+            [sys.executable, "-c", SCRIPT, str(killed)], stdout=subprocess.PIPE, text=True
+        )
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+        time.sleep(delay)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+    execute_all(smoke("lmn"), killed, "cpu", show=False)
+    (resumed,) = Records(killed / "table2.jsonl")
+    assert timeless(resumed) == timeless(straight)
+
+
+def test_engines_and_devices_are_checked(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="the engine is 'magic'"):
+        run_all([], tmp_path, "cpu", "magic")
+    import torch
+
+    if not torch.cuda.is_available():
+        with pytest.raises(ConfigError, match="torch sees none"):
+            run_all([], tmp_path, "cuda")

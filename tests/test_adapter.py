@@ -1,0 +1,317 @@
+"""The adapter: the whole of Eq. 1 to 5 against the oracle, and what it does to the model."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from oracle.lmn import OracleConfig, OracleLMN
+from slow import assert_follows_the_oracle, oracle_config, softmax
+from toys import (
+    Bare,
+    Recurrent,
+    Stateless,
+    make_adapter,
+    random_combiner,
+    random_stream,
+    run,
+)
+from torch import nn
+
+from labelmem import Adapter, Combiner, MemoryConfig
+from labelmem.errors import ClosedError, ConfigError, LabelMemError
+
+# ---------------------------------------------------------------- agreement: 1e-5 over 1,000 steps
+
+LONG: dict[str, tuple[type[nn.Module], MemoryConfig, float | dict[str, Any]]] = {
+    "LMN-fixed as in the paper": (Stateless, MemoryConfig(), 0.5),
+    "LMN-fixed, every switch the other way": (
+        Recurrent,
+        MemoryConfig(
+            lam=8.0,
+            delta=0.5,
+            margin=0.3,
+            decay=0.95,
+            cells_per_label=3,
+            capacity=9,
+            write_lam=False,
+            evict="weight",
+        ),
+        0.35,
+    ),
+    "LMN": (Stateless, MemoryConfig(cells_per_label=2), {"seed": 7}),
+    "LMN, recurrent, at capacity": (
+        Recurrent,
+        MemoryConfig(cells_per_label=None, capacity=7, margin=2.0),
+        {"seed": 8},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_a_thousand_steps_follow_the_oracle(name: str) -> None:
+    model, memory, combiner = LONG[name]
+    gate = random_combiner(hidden=3, **combiner) if isinstance(combiner, dict) else combiner
+    adapter = Adapter(model(), labels="abcd", memory=memory, combiner=gate)
+    x, ys = random_stream(11, 1000, "abcd", ["emu", ("place", 3), -1])
+    stream, oracle = assert_follows_the_oracle(adapter, x, ys, 1e-5)
+    state = stream._state.memory
+    assert len(state) == len(oracle.lmn.memory.cells) > 4
+    assert oracle.lmn.labels == [*"abcd", "emu", ("place", 3), -1]
+
+
+def test_every_kind_follows_the_oracle(adapter: Adapter) -> None:
+    x, ys = random_stream(12, 100, range(4), ["emu", "owl"])
+    assert_follows_the_oracle(adapter, x, ys, 1e-5)
+
+
+@pytest.mark.parametrize("margin", [-1.0, 0.0, 30.0])
+@pytest.mark.parametrize("lam, delta", [(0.0, 1.0), (5.0, 0.0), (0.0, 0.0), (200.0, 2.0)])
+def test_corner_options_follow_the_oracle(margin: float, lam: float, delta: float) -> None:
+    memory = MemoryConfig(lam=lam, delta=delta, margin=margin, cells_per_label=2, capacity=6)
+    adapter = Adapter(Stateless().double(), memory=memory, combiner=0.6)
+    x, ys = random_stream(13, 40, range(4), ["emu"])
+    assert_follows_the_oracle(adapter, x.double(), ys, 1e-9)
+
+
+@pytest.mark.parametrize("cells_per_label", [1, 2, None])
+def test_few_shot_follows_the_oracle(cells_per_label: int | None) -> None:
+    memory = MemoryConfig(cells_per_label=cells_per_label, capacity=9)
+    stream = Adapter(nn.Identity(), labels=(), memory=memory).stream()
+    slow = OracleLMN([], oracle_config(memory), 0.5)
+    x, ys = random_stream(14, 150, ["a"], ["b", 3, 4.5, "c"])
+    for t, y in enumerate(ys):
+        p, expected = stream.predict(x[t]), slow.predict(x[t].tolist(), None)
+        assert p.labels == list(expected["P"])
+        assert p.probs.tolist() == pytest.approx(list(expected["P"].values()), abs=1e-5)
+        stream.observe(y)
+        slow.observe(y)
+
+
+def test_a_key_takes_the_place_of_h_in_the_memory_alone() -> None:
+    def key(x: torch.Tensor, h: torch.Tensor) -> torch.Tensor:
+        return torch.cat([x, h[:, :1]], dim=1)
+
+    model = Stateless()
+    stream = Adapter(model, key=key, combiner=0.4).stream()
+    slow = OracleLMN(range(4), OracleConfig(), 0.4)
+    x, ys = random_stream(15, 60, range(4), ["emu"])
+    for t, y in enumerate(ys):
+        with torch.no_grad():
+            h, _ = model.features(x[t][None])
+            r = softmax(model.head(h)[0].tolist())
+        p = stream.predict(x[t])
+        expected = slow.predict(key(x[t][None], h)[0].tolist(), dict(enumerate(r)))
+        assert p.probs.tolist() == pytest.approx(list(expected["P"].values()), abs=1e-5)
+        stream.observe(y)
+        slow.observe(y)
+    assert stream._state.memory.dim == 4
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_cuda_says_what_the_cpu_says(kind: str, tmp_path: Path) -> None:
+    x, ys = random_stream(16, 60, range(4), ["emu", "owl"])
+    cpu, cuda = make_adapter(kind), make_adapter(kind)
+    cuda.backbone.model.cuda()
+    cuda.combiner = cuda.combiner  # the combiner follows the model
+    here, there = cpu.stream(), cuda.stream()
+    for t, y in enumerate(ys):
+        p = there.predict(x[t])
+        assert p.probs.device.type == "cuda"
+        assert p.probs.tolist() == pytest.approx(here.predict(x[t]).probs.tolist(), abs=1e-5)
+        here.observe(y)
+        there.observe(y)
+    batch = cuda.streams(2)
+    assert batch.predict(x[:2]).shape == (2, 4)
+    batch.observe(["emu", 1], mask=[True, False])
+    there.save(tmp_path / "s")
+    moved = cpu.load_stream(tmp_path / "s").predict(x[0]).probs
+    assert moved.tolist() == pytest.approx(there.predict(x[0]).probs.tolist(), abs=1e-5)
+    back = cuda.load_stream(tmp_path / "s").predict(x[0]).probs
+    assert torch.equal(back, there.predict(x[0]).probs)
+
+
+# ---------------------------------------------------------------- the model is only borrowed
+
+
+def test_the_head_is_found_named_or_given() -> None:
+    x, ys = random_stream(1, 5, range(4))
+    model = Stateless()
+    expected = run(Adapter(model).stream(), x, ys)
+    for head in ("head", model.head):
+        assert torch.equal(run(Adapter(model, head=head).stream(), x, ys)[-1], expected[-1])
+
+
+def test_weights_and_buffers_are_untouched(kind: str) -> None:
+    adapter = make_adapter(kind)
+    learned = adapter.combiner if isinstance(adapter.combiner, Combiner) else nn.Identity()
+    modules = (adapter.backbone.model, learned)
+    before = [{k: v.clone() for k, v in module.state_dict().items()} for module in modules]
+    run(adapter.stream(), *random_stream(2, 20, range(4), ["emu"]))
+    for was, module in zip(before, modules, strict=True):
+        assert all(torch.equal(was[k], v) for k, v in module.state_dict().items())
+        assert all(p.grad is None for p in module.parameters())
+
+
+def test_batch_statistics_stay_as_trained() -> None:
+    model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 2)).train()
+    before = model[1].running_mean.clone()
+    run(Adapter(model).stream(), *random_stream(2, 5, range(2)))
+    assert torch.equal(model[1].running_mean, before)
+
+
+def test_closing_removes_the_hook_and_restores_every_mode() -> None:
+    model = Stateless().train()
+    model.body.eval()
+    adapter = Adapter(model)
+    assert not any(module.training for module in model.modules())
+    assert len(model.head._forward_hooks) == 1
+    adapter.close()
+    adapter.close()
+    assert not model.head._forward_hooks
+    assert model.training and model.dropout.training and not model.body.training
+    with Adapter(model) as adapter:
+        assert not model.training
+    assert model.training and not model.head._forward_hooks
+
+
+def test_a_model_put_in_training_mode_still_predicts_in_eval_mode(kind: str) -> None:
+    x = torch.ones(3)
+    adapter = make_adapter(kind)
+    stream = adapter.stream()
+    expected = stream.predict(x).probs
+    adapter.backbone.model.train()
+    assert torch.equal(stream.predict(x).probs, expected)
+
+
+def test_one_layer_put_in_training_mode_still_predicts_in_eval_mode() -> None:
+    model = Stateless()
+    stream = Adapter(model).stream()
+    expected = stream.predict(torch.ones(3)).probs
+    model.dropout.train()
+    seen = [stream.predict(torch.ones(3)).probs for _ in range(5)]
+    assert all(torch.equal(probs, expected) for probs in seen)
+
+
+def test_two_adapters_of_one_model_do_not_disturb_each_other() -> None:
+    model = Stateless().train()
+    x, ys = random_stream(3, 10, range(4), ["emu"])
+    first, second = Adapter(model, combiner=0.2), Adapter(model, combiner=0.7)
+    expected = run(second.stream(), x, ys)
+    run(first.stream(), x, ys)
+    first.close()
+    assert torch.equal(run(second.stream(), x, ys)[-1], expected[-1])
+    assert len(model.head._forward_hooks) == 1
+
+
+def test_an_adapter_that_cannot_be_made_leaves_the_model_alone() -> None:
+    failing: list[dict[str, Any]] = [
+        {"labels": ["too", "few"]},
+        {"labels": ["twice", "twice", "c", "d"]},
+        {"combiner": 1.5},
+        {"combiner": Combiner().build(dim=99)},
+        {"head": "nowhere"},
+    ]
+    for options in failing:
+        model = Stateless().train()
+        with pytest.raises((ValueError, TypeError)):
+            Adapter(model, **options)
+        assert not model.head._forward_hooks, options
+        assert model.training and model.dropout.training, options
+
+
+# ---------------------------------------------------------------- options, saving
+
+
+def test_the_combiner_may_be_replaced_and_is_checked() -> None:
+    adapter = make_adapter("fixed")
+    assert adapter.name == "lmn-fixed"
+    adapter.combiner = random_combiner()
+    assert adapter.name == "lmn"
+    for wrong in (-0.1, 1.1, math.nan):
+        with pytest.raises(ConfigError, match="combiner is"):
+            adapter.combiner = wrong
+    assert adapter.name == "lmn"
+    with pytest.raises(ConfigError, match="no model score"):
+        Adapter(nn.Identity(), labels=(), combiner=Combiner())
+
+
+def test_a_variant_shares_the_model_and_nothing_else() -> None:
+    adapter = make_adapter("fixed")
+    other = adapter.variant(MemoryConfig(lam=1.0), random_combiner())
+    assert (other.memory.lam, other.name) == (1.0, "lmn")
+    assert (adapter.memory.lam, adapter.name) == (5.0, "lmn-fixed")
+    x, ys = random_stream(4, 10, range(4))
+    fresh = Adapter(Stateless(), memory=MemoryConfig(lam=1.0), combiner=random_combiner())
+    assert torch.equal(run(other.stream(), x, ys)[-1], run(fresh.stream(), x, ys)[-1])
+
+
+def test_a_saved_adapter_is_the_same_adapter(kind: str, tmp_path: Path) -> None:
+    memory = MemoryConfig(lam=3.3, delta=0.7, margin=-0.5, cells_per_label=3, capacity=8)
+    saved = make_adapter(kind, memory)
+    saved.save(tmp_path / "adapter")
+    x, ys = random_stream(5, 30, range(4), ["emu"])
+    for start in ("fixed", "dense"):
+        if kind.startswith("recurrent"):
+            start = f"recurrent {start}".removesuffix(" fixed")
+        other = make_adapter(start)
+        other.load(tmp_path / "adapter")
+        assert (other.memory, other.name) == (memory, saved.name)
+        pairs = zip(run(other.stream(), x, ys), run(saved.stream(), x, ys), strict=True)
+        assert all(torch.equal(a, b) for a, b in pairs)
+
+
+def test_a_stream_outlives_a_change_of_options(tmp_path: Path) -> None:
+    """A stream keeps the memory options it began with; what cannot go on says so."""
+    adapter = make_adapter("fixed")
+    stream = adapter.stream()
+    run(stream, *random_stream(6, 10, range(4)))
+    adapter.memory = MemoryConfig(lam=0.0)
+    assert stream._state.memory.config.lam == 5.0
+    make_adapter("dense").save(tmp_path / "adapter")
+    adapter.load(tmp_path / "adapter")
+    with pytest.raises(LabelMemError, match="combiner"):
+        stream.predict(torch.ones(3))
+
+
+def test_nothing_runs_after_closing(adapter: Adapter) -> None:
+    stream, batch = adapter.stream(), adapter.streams(2)
+    adapter.close()
+    for call in (
+        adapter.stream,
+        lambda: adapter.streams(2),
+        lambda: stream.predict(torch.ones(3)),
+        lambda: batch.predict(torch.ones(2, 3)),
+    ):
+        with pytest.raises(ClosedError, match=r"was closed.*make a new one"):
+            call()
+
+
+class Dictionary(nn.Module):
+    """Takes {"a": floats, "b": (whole numbers,)}."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = Bare()
+
+    def forward(self, x: dict[str, Any]) -> torch.Tensor:
+        return self.inner(x["a"] + x["b"][0].float())
+
+
+@pytest.mark.parametrize("a", [np.array([0.5, 0.0, 1.0]), [0.5, 0.0, 1.0]])
+def test_inputs_may_be_dictionaries_of_arrays_and_lists(a: Any) -> None:
+    p = Adapter(Dictionary()).stream().predict({"a": a, "b": (torch.tensor([1, 2, 3]),)})
+    q = Adapter(Bare()).stream().predict([1.5, 2.0, 4.0])
+    assert torch.equal(p.probs, q.probs)
+
+
+def test_a_batch_of_dictionaries() -> None:
+    batch = Adapter(Dictionary()).streams(2)
+    X = {"a": torch.rand(2, 3), "b": (torch.ones(2, 3, dtype=torch.int64),)}
+    q = Adapter(Bare()).streams(2)
+    assert torch.equal(batch.predict(X), q.predict(X["a"] + 1))
