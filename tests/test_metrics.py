@@ -294,7 +294,8 @@ def test_the_curve_by_position() -> None:
     curve = metrics.by_position(1000)
     edges = [*range(8), 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112]
     assert [(part.start, part.stop) for part in curve] == list(pairwise(edges))
-    position, counted = defaultdict(int), []
+    position: dict[int, int] = defaultdict(int)
+    counted = []
     for token in tokens:
         counted.append((position[token[0]], token))
         position[token[0]] += 1

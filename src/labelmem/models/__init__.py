@@ -4,11 +4,12 @@ Any model of your own works as well; these are what the experiments and examples
 """
 
 from labelmem.models.convnet import ConvNet
+from labelmem.models.fit_options import FitOptions, FitResult
 from labelmem.models.gru import GRUModel
 from labelmem.models.lstm import LSTMModel
 from labelmem.models.mlp import MLP
 from labelmem.models.recurrent import RecurrentModel, State
-from labelmem.models.training import FitOptions, FitResult, fit_classifier, fit_sequences
+from labelmem.models.training import fit_classifier, fit_sequences
 
 __all__ = [
     "MLP",

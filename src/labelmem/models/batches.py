@@ -44,7 +44,7 @@ def label_sequences(
     >>> label_sequences([[1, 2], []], labels=3, name="sequences")
     [tensor([1, 2])]
     """
-    tensors = [torch.as_tensor(sequence, device="cpu") for sequence in sequences]
+    tensors = [s.cpu() if isinstance(s, Tensor) else torch.tensor(s) for s in sequences]
     tensors = [tensor for tensor in tensors if tensor.numel()]
     if not tensors:
         raise InputError(f"{name} holds no label at all; expected at least one sequence with one")

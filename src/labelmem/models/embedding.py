@@ -14,6 +14,17 @@ class TokenEmbedding(nn.Module):
     The start is a parameter of its own, so that ``weight`` has one row for each label exactly and
     can be the very same parameter as the weight of an output layer.
 
+    Parameters
+    ----------
+    labels
+        Number of labels L.
+    dim
+        Length of a vector.
+    scale
+        Factor between a row of ``weight`` and the vector it stands for. Vectors start with entries
+        of variance 1 whatever the scale; an output layer that shares the weight wants rows of
+        length 1, which ``scale = dim ** 0.5`` gives.
+
     Examples
     --------
     >>> table = TokenEmbedding(labels=5, dim=3)
@@ -23,14 +34,15 @@ class TokenEmbedding(nn.Module):
     True
     """
 
-    def __init__(self, labels: int, dim: int) -> None:
+    def __init__(self, labels: int, dim: int, scale: float = 1.0) -> None:
         super().__init__()
         self.labels = labels
-        self.weight = nn.Parameter(torch.randn(labels, dim))
+        self.scale = scale
+        self.weight = nn.Parameter(torch.randn(labels, dim) / scale)
         self.start = nn.Parameter(torch.zeros(dim))
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Vectors (..., dim) of tokens (...); a token beyond the start is an error of torch."""
         at_start = tokens == self.labels
         vectors = nn.functional.embedding(tokens.masked_fill(at_start, 0), self.weight)
-        return torch.where(at_start[..., None], self.start, vectors)
+        return torch.where(at_start[..., None], self.start, self.scale * vectors)

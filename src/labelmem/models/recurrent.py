@@ -46,7 +46,9 @@ class RecurrentModel(nn.Module, ABC):
             )
         self.labels = labels
         self.dim = rnn.hidden_size
-        self.embedding = TokenEmbedding(labels, rnn.input_size)
+        # Without the scale a tied model would start with too large a loss or with inputs near 0; on
+        # check-ins both made it learn more slowly or stop at a worse place.
+        self.embedding = TokenEmbedding(labels, rnn.input_size, self.dim**0.5 if tied else 1.0)
         self.drop = nn.Dropout(dropout)
         self.rnn = rnn
         self.head = nn.Linear(self.dim, labels)

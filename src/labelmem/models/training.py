@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
 import torch
 from torch import Tensor, nn
 
-from labelmem.errors import ConfigError, InputError, ModelError
+from labelmem.errors import InputError, ModelError
 from labelmem.models.batches import (
     Losses,
     example_losses,
@@ -20,71 +19,13 @@ from labelmem.models.batches import (
     sequence_losses,
     split,
 )
+from labelmem.models.fit_options import FitOptions, FitResult
 from labelmem.models.recurrent import RecurrentModel
 
-__all__ = ["FitOptions", "FitResult", "fit_classifier", "fit_sequences"]
+__all__ = ["Progress", "fit_classifier", "fit_sequences"]
 
 Progress: TypeAlias = Callable[[int, int, Mapping[str, float]], None]
 """Called after each epoch with its number, the most there can be, and its losses."""
-
-
-@dataclass(frozen=True)
-class FitOptions:
-    """How to train.
-
-    Examples
-    --------
-    >>> FitOptions(epochs=5, patience=2).lr
-    0.001
-    """
-
-    epochs: int = 20
-    """The most passes over the training part."""
-    batch: int = 32
-    """Examples or sequences in one batch."""
-    lr: float = 1e-3
-    """Step size of Adam."""
-    weight_decay: float = 0.0
-    """Pull of the weights towards 0, apart from the gradient (AdamW)."""
-    clip: float | None = 1.0
-    """The largest norm of a gradient; None leaves gradients as they are."""
-    window: int = 64
-    """Steps of a sequence through which gradients flow; the state goes on beyond."""
-    validation: float = 0.1
-    """Share held out to choose the best epoch when no validation data is given; 0 chooses none."""
-    patience: int = 3
-    """Epochs without a better validation loss after which training stops."""
-    seed: int = 0
-    """Of the split, the order of the batches and the dropout."""
-
-    def __post_init__(self) -> None:
-        for name in ("epochs", "batch", "window", "patience"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} is {getattr(self, name)}; it must be at least 1")
-        if not self.lr > 0 or not self.weight_decay >= 0:
-            raise ConfigError(
-                f"lr is {self.lr}, weight_decay is {self.weight_decay}; "
-                "expected a positive number and one from 0"
-            )
-        if self.clip is not None and not self.clip > 0:
-            raise ConfigError(f"clip is {self.clip}; it must be positive, or None")
-        if not 0 <= self.validation < 1:
-            raise ConfigError(f"validation is {self.validation}; it must lie in [0, 1)")
-
-
-@dataclass(frozen=True)
-class FitResult:
-    """How training went."""
-
-    history: tuple[dict[str, float], ...]
-    """For each epoch the mean ``loss`` and, where there is validation data, ``validation``."""
-    best_epoch: int
-    """The epoch, counted from 1, whose weights the model has now."""
-
-    @property
-    def best(self) -> dict[str, float]:
-        """The losses of that epoch."""
-        return self.history[self.best_epoch - 1]
 
 
 def fit_classifier(
@@ -115,6 +56,7 @@ def fit_classifier(
     Examples
     --------
     >>> from labelmem.models import MLP
+    >>> _ = torch.manual_seed(0)  # of the untrained weights; training has a seed of its own
     >>> X = torch.linspace(-1, 1, 64)[:, None]
     >>> model = MLP(features=1, labels=2)
     >>> result = fit_classifier(model, X, (X[:, 0] > 0).long(), FitOptions(epochs=30, lr=0.01))
@@ -124,13 +66,15 @@ def fit_classifier(
     options = options or FitOptions()
     _check_examples(X, y)
     if validation is None:
-        rows, held = split(len(y), options.validation, options.seed)
-        validation = (X[held], y[held])
+        rows, others = split(len(y), options.validation, options.seed)
+        held = (X[others], y[others])
         X, y = X[rows], y[rows]
-    _check_examples(*validation)
+    else:
+        held = validation
+        _check_examples(*held)
     train = partial(example_losses, model, X, y, options.batch)
-    judge = partial(example_losses, model, *validation, options.batch)
-    return _fit(model, train, judge if len(validation[1]) else None, options, progress)
+    judge = partial(example_losses, model, *held, options.batch)
+    return _fit(model, train, judge if len(held[1]) else None, options, progress)
 
 
 def fit_sequences(
@@ -161,6 +105,7 @@ def fit_sequences(
     Examples
     --------
     >>> from labelmem.models import GRUModel
+    >>> _ = torch.manual_seed(0)  # of the untrained weights; training has a seed of its own
     >>> model = GRUModel(labels=3, dim=16)
     >>> result = fit_sequences(model, [[0, 1, 2] * 4] * 16, FitOptions(epochs=30, lr=0.02))
     >>> h, _ = model.forward_sequence(torch.tensor([[model.start_token, 0, 1, 2]]))
@@ -222,7 +167,7 @@ def _train(
     total, count = 0.0, 0
     for loss, labels in batches:
         optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
+        torch.autograd.backward(loss)
         if clip is not None:
             nn.utils.clip_grad_norm_(model.parameters(), clip)
         optimizer.step()
@@ -256,10 +201,10 @@ def _check_finite(losses: Mapping[str, float], epoch: int, options: FitOptions) 
 
 def _check_examples(X: Tensor, y: Tensor) -> None:
     whole = not y.is_floating_point() and y.dtype != torch.bool
-    if y.dim() != 1 or not whole or len(X) != len(y):
+    if y.dim() != 1 or not whole or len(X) != len(y) or len(y) == 0:
         raise InputError(
             f"X has shape {tuple(X.shape)}, y is {y.dtype} of shape {tuple(y.shape)}; "
-            "expected as many whole numbers in y as rows in X"
+            "expected as many whole numbers in y as rows in X, at least one"
         )
 
 

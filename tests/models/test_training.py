@@ -1,0 +1,291 @@
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from labelmem.errors import ConfigError, InputError, ModelError
+from labelmem.models import (
+    MLP,
+    FitOptions,
+    GRUModel,
+    LSTMModel,
+    RecurrentModel,
+    fit_classifier,
+    fit_sequences,
+)
+from labelmem.models.batches import _batches_of_like_length, sequence_losses, split
+
+Step = tuple[int, int, dict[str, float]]
+
+
+def seeded_mlp() -> MLP:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return MLP(features=2, labels=2, hidden=(8,), dim=4)
+
+
+def seeded_gru(kind: type[RecurrentModel] = GRUModel, **options: Any) -> RecurrentModel:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return kind(labels=5, dim=12, **options)  # type: ignore[call-arg]
+
+
+def two_clouds(n: int = 120) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    y = torch.arange(n) % 2
+    return torch.randn(n, 2, generator=generator) + 4 * y[:, None], y
+
+
+def walks(count: int = 24) -> list[list[int]]:
+    """Each label is the one before plus one, with an exception now and then."""
+    rng, sequences = random.Random(0), []
+    for _ in range(count):
+        labels = [rng.randrange(5)]
+        for _ in range(rng.randrange(1, 30)):
+            labels.append((labels[-1] + 1) % 5 if rng.random() < 0.9 else rng.randrange(5))
+        sequences.append(labels)
+    return sequences
+
+
+def weights(model: nn.Module) -> list[Tensor]:
+    return [value.clone() for value in model.state_dict().values()]
+
+
+def same(a: list[Tensor], b: list[Tensor]) -> bool:
+    return all(map(torch.equal, a, b))
+
+
+def slow_sequence_loss(model: RecurrentModel, sequences: list[list[int]]) -> float:
+    """Mean loss of all labels, one stream and one step at a time."""
+    total, count = 0.0, 0
+    with torch.no_grad():
+        for sequence in sequences:
+            state, token = model.initial_state(1), model.start_token
+            for label in sequence:
+                logits, state = model(torch.tensor([token]), state)
+                total += cross_entropy(logits, torch.tensor([label])).item()
+                count, token = count + 1, label
+    return total / count
+
+
+def test_a_classifier_learns() -> None:
+    X, y = two_clouds()
+    model = seeded_mlp()
+    result = fit_classifier(model, X, y, FitOptions(epochs=40, lr=0.01))
+    assert float((model(X).argmax(1) == y).float().mean()) > 0.97
+    assert result.best["validation"] == min(losses["validation"] for losses in result.history)
+    assert not model.training
+
+
+@pytest.mark.parametrize("kind", [GRUModel, LSTMModel])
+def test_a_recurrent_model_learns(kind: type[RecurrentModel]) -> None:
+    model = seeded_gru(kind)
+    result = fit_sequences(model, walks(), FitOptions(epochs=60, lr=0.02, patience=10, batch=8))
+    assert result.history[0]["loss"] > 1.4
+    assert slow_sequence_loss(model, walks()) < 0.9
+
+
+@pytest.mark.parametrize("window", [1, 4, 64])
+@pytest.mark.parametrize("kind", [GRUModel, LSTMModel])
+def test_padding_windows_and_batches_do_not_change_the_loss(
+    kind: type[RecurrentModel], window: int
+) -> None:
+    model = seeded_gru(kind).eval()
+    sequences = [torch.tensor(labels) for labels in walks()]
+    generator = torch.Generator().manual_seed(3)
+    total, count = 0.0, 0
+    for loss, labels in sequence_losses(model, sequences, 5, window, generator):
+        total, count = total + loss.item() * labels, count + labels
+    assert count == sum(map(len, sequences))
+    assert total / count == pytest.approx(slow_sequence_loss(model, walks()), abs=1e-5)
+
+
+def test_gradients_end_at_the_window() -> None:
+    model = seeded_gru().eval()
+    sequence = torch.tensor([0, 1, 2, 3, 4, 0])
+    whole = [loss for loss, _ in sequence_losses(model, [sequence], 1, 6, None)]
+    parts = [loss for loss, _ in sequence_losses(model, [sequence], 1, 3, None)]
+    assert (len(whole), len(parts)) == (1, 2)
+    (start,) = torch.autograd.grad(whole[0], model.embedding.start)
+    assert start.abs().sum() > 0
+    # The start was fed in the first window; the second must not reach back to it.
+    (start,) = torch.autograd.grad(parts[1], model.embedding.start)
+    assert start.abs().sum() == 0
+
+
+def test_the_first_training_step_is_that_of_adam() -> None:
+    X, y = two_clouds(8)
+    model, twin = seeded_mlp(), seeded_mlp()
+    options = FitOptions(epochs=1, batch=8, validation=0, clip=None, lr=0.01)
+    fit_classifier(model, X, y, options)
+    optimizer = torch.optim.Adam(twin.parameters(), lr=0.01)
+    torch.autograd.backward(cross_entropy(twin(X), y))
+    optimizer.step()
+    for seen, expected in zip(model.parameters(), twin.parameters(), strict=True):
+        torch.testing.assert_close(seen, expected)
+
+
+def test_the_same_seed_gives_the_same_model_and_leaves_the_global_one_alone() -> None:
+    def trained(seed: int) -> list[Tensor]:
+        model = seeded_gru(dropout=0.3)
+        fit_sequences(model, walks(), FitOptions(epochs=3, seed=seed))
+        return weights(model)
+
+    torch.manual_seed(11)
+    before = torch.random.get_rng_state()
+    first = trained(0)
+    assert torch.equal(before, torch.random.get_rng_state())
+    torch.manual_seed(12)
+    assert same(first, trained(0))
+    assert not same(first, trained(1))
+
+
+def test_training_stops_early_with_the_best_weights() -> None:
+    # Validation labels contradict the training labels, so learning soon makes matters worse.
+    X, y = two_clouds()
+    model, steps = seeded_mlp(), []
+
+    def note(epoch: int, epochs: int, losses: Mapping[str, float]) -> None:
+        steps.append((epoch, epochs, dict(losses)))
+        snapshots.append(weights(model))
+
+    snapshots: list[list[Tensor]] = []
+    options = FitOptions(epochs=50, patience=4, lr=0.01)
+    result = fit_classifier(model, X, y, options, validation=(X, 1 - y), progress=note)
+    assert len(result.history) == result.best_epoch + 4 < 50
+    assert same(weights(model), snapshots[result.best_epoch - 1])
+    assert [step[:2] for step in steps] == [(e, 50) for e in range(1, len(steps) + 1)]
+    assert tuple(step[2] for step in steps) == result.history
+    judged = cross_entropy(model(X), 1 - y).item()
+    assert judged == pytest.approx(result.best["validation"], rel=1e-5)
+
+
+def test_without_validation_the_last_epoch_counts() -> None:
+    X, y = two_clouds(20)
+    result = fit_classifier(seeded_mlp(), X, y, FitOptions(epochs=7, validation=0))
+    assert result.best_epoch == 7 and result.best.keys() == {"loss"}
+
+
+def test_given_validation_sequences_are_not_trained_on() -> None:
+    model = seeded_gru()
+    held = [[0, 0, 0, 0]]
+    result = fit_sequences(model, walks(), FitOptions(epochs=2), validation=held)
+    assert result.best["validation"] == pytest.approx(slow_sequence_loss(model, held), rel=1e-4)
+
+
+def test_an_interrupted_training_keeps_the_best_so_far() -> None:
+    X, y = two_clouds()
+    model = seeded_mlp()
+    snapshots: list[list[Tensor]] = []
+
+    def interrupt(epoch: int, _: int, __: Mapping[str, float]) -> None:
+        snapshots.append(weights(model))
+        if epoch == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fit_classifier(model, X, y, FitOptions(lr=1e-3), progress=interrupt)
+    assert same(weights(model), snapshots[2]) and not model.training
+
+
+def test_a_training_that_explodes_is_told_and_undone() -> None:
+    X, y = two_clouds()
+    X[7] = math.inf
+    model = seeded_mlp()
+    before = weights(model)
+    with pytest.raises(ModelError, match="losses of epoch 1 are"):
+        fit_classifier(model, X, y)
+    assert same(weights(model), before)
+
+
+def test_frozen_parameters_stay() -> None:
+    X, y = two_clouds()
+    model = seeded_mlp()
+    model.body.requires_grad_(False)
+    body, head = weights(model.body), weights(model.head)
+    fit_classifier(model, X, y, FitOptions(epochs=2, weight_decay=0.1))
+    assert same(weights(model.body), body) and not same(weights(model.head), head)
+
+
+def test_batches_hold_every_row_once_with_like_lengths_together() -> None:
+    rng = random.Random(0)
+    lengths = [rng.choice([1, 5, 50, 500]) for _ in range(403)]
+    generator = torch.Generator().manual_seed(0)
+    first, second = (_batches_of_like_length(lengths, 4, generator) for _ in range(2))
+    assert first != second
+    for batches in (first, second, _batches_of_like_length(lengths, 4, None)):
+        assert sorted(row for batch in batches for row in batch) == list(range(403))
+        assert all(len(batch) <= 4 for batch in batches)
+        sizes = [[lengths[row] for row in batch] for batch in batches]
+        assert all(sorted(batch, reverse=True) == batch for batch in sizes)
+        padding = sum(max(batch) - size for batch in sizes for size in batch)
+        assert padding < 0.2 * sum(lengths)
+
+
+@pytest.mark.parametrize(("count", "share"), [(10, 0.2), (10, 0.0), (2, 0.01), (1, 0.5), (3, 0.99)])
+def test_splits_are_disjoint_and_leave_something_to_train_on(count: int, share: float) -> None:
+    train, held = split(count, share, seed=0)
+    assert sorted(train + held) == list(range(count)) and train
+    assert bool(held) == (share > 0 and count > 1)
+    assert split(100, 0.3, seed=0) == split(100, 0.3, seed=0) != split(100, 0.3, seed=1)
+
+
+def test_sequences_may_be_tensors_arrays_or_empty() -> None:
+    lists = walks(6)
+    tensors = [torch.tensor(labels, dtype=torch.int32) for labels in lists]
+    arrays: Any = [tensor.numpy() for tensor in tensors]
+    arrays[0].flags.writeable = False
+    seen = []
+    for sequences in (lists, [*tensors, torch.zeros(0)], [[], *arrays]):
+        model = seeded_gru()
+        fit_sequences(model, sequences, FitOptions(epochs=1))
+        seen.append(weights(model))
+    assert same(seen[0], seen[1]) and same(seen[0], seen[2])
+
+
+@pytest.mark.parametrize(
+    "sequences",
+    [[], [[]], [[0, 5]], [[-1]], [[0.5]], [[True]], [[[0, 1]]]],
+    ids=str,
+)
+def test_bad_sequences_are_told(sequences: Any) -> None:
+    model = seeded_gru()
+    with pytest.raises(InputError, match="sequences holds"):
+        fit_sequences(model, sequences)
+    with pytest.raises(InputError, match="validation holds"):
+        fit_sequences(model, walks(), validation=sequences)
+
+
+@pytest.mark.parametrize(
+    ("X", "y"),
+    [
+        (torch.zeros(3, 2), torch.zeros(2, dtype=torch.int64)),
+        (torch.zeros(3, 2), torch.zeros(3)),
+        (torch.zeros(3, 2), torch.zeros(3, 1, dtype=torch.int64)),
+        (torch.zeros(0, 2), torch.zeros(0, dtype=torch.int64)),
+    ],
+    ids=["lengths", "floats", "shape", "empty"],
+)
+def test_bad_examples_are_told(X: Tensor, y: Tensor) -> None:
+    with pytest.raises(InputError, match="X has shape"):
+        fit_classifier(seeded_mlp(), X, y)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        *({"epochs": 0}, {"batch": 0}, {"lr": 0.0}, {"lr": math.nan}, {"weight_decay": -1.0}),
+        *({"clip": 0.0}, {"window": 0}, {"validation": 1.0}, {"patience": 0}),
+    ],
+    ids=str,
+)
+def test_options_are_checked(options: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=next(iter(options))):
+        FitOptions(**options)
