@@ -106,7 +106,13 @@ def test_a_time_dimension_is_refused(stateless: Stateless) -> None:
         Backbone(stateless)(torch.rand(1, 7, 3), None, 1)
 
 
-@pytest.mark.parametrize("x", [torch.rand(1, 4), torch.rand(3), torch.ones(1, 3, dtype=torch.long)])
+def test_another_number_of_rows_is_refused(stateless: Stateless) -> None:
+    for x, seen in ((torch.rand(3), r"\(5,\)"), (torch.rand(4, 3), r"\(4, 5\)")):
+        with pytest.raises(InputError, match=rf"for 1 input\(s\).*{seen}; expected \(1, d\)"):
+            Backbone(stateless)(x, None, 1)
+
+
+@pytest.mark.parametrize("x", [torch.rand(1, 4), torch.ones(1, 3, dtype=torch.long)])
 def test_what_the_model_cannot_take_is_told_with_its_shape(x: Tensor, stateless: Stateless) -> None:
     with pytest.raises(InputError) as caught:
         Backbone(stateless)(x, None, 1)
@@ -126,12 +132,11 @@ def test_a_missing_part_of_the_input_is_told() -> None:
         Backbone(Dictionary())({"picture": torch.rand(1, 3)}, None, 1)
 
 
-@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
-@pytest.mark.parametrize("layer", ["body", "head"])
-def test_a_model_that_answers_nonsense_is_told(bad: float, layer: str) -> None:
+@pytest.mark.parametrize("layer, bad", [("body", "nan"), ("head", "nan"), ("head", "inf")])
+def test_a_model_that_answers_nonsense_is_told(layer: str, bad: str) -> None:
     model = Stateless()
     with torch.no_grad():
-        getattr(model, layer).bias.fill_(float("nan") if layer == "body" else bad)
+        getattr(model, layer).bias.fill_(float(bad))
     with pytest.raises(ModelError, match="NaN or infinite"):
         Backbone(model)(torch.rand(1, 3), None, 1)
 

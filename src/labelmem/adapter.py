@@ -1,54 +1,26 @@
-"""The adapter: a trained classifier, a labeled memory and the combiner between them."""
+"""The adapter: what a user wraps around a trained classifier."""
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Hashable, Iterable
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from labelmem import functional as F
-from labelmem.backbone import Backbone
-from labelmem.combiner import Combiner, CombinerState, CombinerStep
+from labelmem.combiner import Combiner
 from labelmem.config import MemoryConfig
-from labelmem.errors import ConfigError, ModelError
-from labelmem.explain import Explanation, loudest_cells
-from labelmem.kernel import Kernel
-from labelmem.labels import KnownLabels
-from labelmem.memory import LabeledMemory, MemoryRead
-from labelmem.online import OnlineMethod, Recorded, Step
+from labelmem.lmn import LMN
+from labelmem.online import Recorded
 from labelmem.storage import load_state, save_state
-from labelmem.trees import leaves, rebuild, tree_map
+from labelmem.training import FitResult, fit
+from labelmem.tuning import TuneResult, tune
 
 __all__ = ["Adapter"]
 
-Key = Callable[[Any, Tensor], Tensor]
 
-
-@dataclass
-class AdapterState:
-    """All that ``n`` streams remember."""
-
-    memory: LabeledMemory
-    combiner: CombinerState | None
-    model: Any
-
-
-@dataclass(frozen=True)
-class AdapterStep(Step):
-    """A step of the adapter, with what its commit needs."""
-
-    key: Tensor | None = None
-    read: MemoryRead | None = None
-    combined: CombinerStep | None = None
-    model_state: Any = None
-
-
-class Adapter(OnlineMethod[AdapterState]):
+class Adapter(LMN):
     """Let a trained classifier learn from every revealed label, without retraining it.
 
     The adapter reads the hidden vector h that enters the model's last linear layer, scores it
@@ -75,7 +47,8 @@ class Adapter(OnlineMethod[AdapterState]):
 
     Examples
     --------
-    >>> model = nn.Linear(4, 3)                       # your trained classifier
+    >>> import torch
+    >>> model = torch.nn.Linear(4, 3)                       # your trained classifier
     >>> adapter = Adapter(model, labels=["ant", "bee", "cat"])
     >>> stream = adapter.stream()                     # one user
     >>> p = stream.predict(torch.ones(4))
@@ -88,209 +61,12 @@ class Adapter(OnlineMethod[AdapterState]):
     Labeled Memory Networks for Online Model Adaptation (AAAI 2018).
     """
 
-    def __init__(
-        self,
-        model: nn.Module,
-        head: str | nn.Module | None = None,
-        labels: Iterable[Hashable] | None = None,
-        memory: MemoryConfig | None = None,
-        combiner: float | Combiner = 0.5,
-        key: Key | None = None,
-    ) -> None:
-        named = None if labels is None else tuple(labels)
-        few_shot = named == ()
-        self.backbone = Backbone(model, head=False if few_shot else head)
-        self.memory = memory or MemoryConfig()
-        self.key = key
-        self.known = KnownLabels(self._check_labels(named))
-        self.combiner = combiner
-        self._kernel: Kernel | None = None
-
-    @property
-    def combiner(self) -> float | Combiner:
-        """The fixed weight of the memory, or the network that decides it."""
-        return self._combiner
-
-    @combiner.setter
-    def combiner(self, combiner: float | Combiner) -> None:
-        if isinstance(combiner, Combiner):
-            if self.dim is None:
-                raise ConfigError(
-                    "with labels=() there is no model score to combine with; leave combiner out"
-                )
-            combiner.build(self.dim, self.device, self.dtype).eval()
-        elif not 0 <= combiner <= 1:
-            raise ConfigError(f"combiner is {combiner}; a fixed theta must lie in [0, 1]")
-        self._combiner = combiner
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        """``lmn`` with a combiner, ``lmn-fixed`` without."""
-        return "lmn" if isinstance(self.combiner, Combiner) else "lmn-fixed"
-
-    @property
-    def device(self) -> torch.device:  # type: ignore[override]
-        """Where the model lives."""
-        return self.backbone.device
-
-    @property
-    def dtype(self) -> torch.dtype:  # type: ignore[override]
-        """The model's floating point type."""
-        return self.backbone.dtype
-
-    @property
-    def dim(self) -> int | None:
-        """Length of h; None in few-shot mode, where the model's output decides."""
-        head = self.backbone.head
-        return None if head is None else head.in_features
-
-    def _check_labels(self, labels: tuple[Hashable, ...] | None) -> tuple[Hashable, ...] | int:
-        head = self.backbone.head
-        if head is None:
-            return ()
-        if labels is None:
-            return head.out_features
-        if len(labels) != head.out_features:
-            raise ModelError(
-                f"got {len(labels)} labels for a head with {head.out_features} outputs; "
-                "they must agree, in the order of the logits"
-            )
-        return labels
-
-    def initial_state(self, streams: int) -> AdapterState:
-        """Empty memory, combiner at t = 0, the model's own initial state."""
-        dim = self.dim if self.key is None else None
-        memory = LabeledMemory(dim, self.memory, streams, self.device, self.dtype)
-        combiner = None
-        if isinstance(self.combiner, Combiner):
-            combiner = self.combiner.initial_state(streams, len(self.known))
-        return AdapterState(memory, combiner, self.backbone.initial_state(streams))
-
-    @torch.no_grad()
-    def advance(self, state: AdapterState, x: Any, width: int) -> AdapterStep:
-        """Model, memory, combiner, mixture. Pure."""
-        h, logits, model_state = self.backbone(x, state.model, state.memory.streams)
-        step = self.combine(state, h, self.keys(x, h), logits, width)
-        return replace(step, x=x, model_state=model_state)
-
-    def keys(self, x: Any, h: Tensor) -> Tensor:
-        """What the memory stores and compares for inputs x with hidden vectors h."""
-        return h if self.key is None else self.key(x, h)
-
-    def combine(
-        self, state: AdapterState, h: Tensor, key: Tensor, logits: Tensor | None, width: int
-    ) -> AdapterStep:
-        """Everything after the model: Eq. 1 to 5. Pure, and differentiable in the combiner."""
-        lam, delta = (None, None) if self._kernel is None else self._kernel()
-        read = state.memory.read(key, lam, delta)
-        s = read.scores(width)
-        if logits is None:  # few-shot: the memory alone
-            return AdapterStep(None, s, memory_probs=s, key=key, read=read)
-        r = torch.nn.functional.pad(F.model_score(logits), (0, width - logits.shape[1]))
-        combined = None
-        if isinstance(self.combiner, Combiner):
-            assert state.combiner is not None
-            combined = self.combiner(state.combiner, h, width)
-            theta = combined.theta
-        else:
-            theta = r.new_full((1, 1), self.combiner).expand_as(r)
-        P = F.mix(r, s, theta)
-        return AdapterStep(None, P, theta, r, s, key=key, read=read, combined=combined)
-
-    @torch.no_grad()
-    def commit(self, state: AdapterState, step: Step, y: Tensor, mask: Tensor | None) -> None:
-        """Learn the labels, and move the model's own state on."""
-        assert isinstance(step, AdapterStep)
-        self.learn(state, step, y, mask)
-        state.model = where_streams(mask, step.model_state, state.model)
-
-    def learn(self, state: AdapterState, step: AdapterStep, y: Tensor, mask: Tensor | None) -> None:
-        """Move the combiner on (keeping its graph) and write where the margin says so."""
-        if step.combined is not None:
-            assert isinstance(self.combiner, Combiner) and state.combiner is not None
-            assert step.model_probs is not None and step.memory_probs is not None
-            r, s = step.model_probs, step.memory_probs
-            missed = torch.stack([misses(r, y), misses(s, y)], dim=1)
-            state.combiner = self.combiner.commit(state.combiner, step.combined, r, s, missed, mask)
-        assert step.key is not None
-        state.memory.write(step.key, y, step.probs, mask)
-
-    def rebase(self, state: AdapterState, step: Step, width: int) -> AdapterStep:
-        """Late label: the memory learns from what was predicted, the states move on from now."""
-        assert isinstance(step, AdapterStep)
-        now = self.advance(state, step.x, width)
-        return replace(step, combined=now.combined, model_state=now.model_state)
-
-    def tensors(self, state: AdapterState) -> dict[str, Tensor]:
-        """All of a state, by name."""
-        saved = {f"memory.{name}": t for name, t in state.memory.tensors().items()}
-        if state.combiner is not None:
-            saved |= {f"combiner.{name}": t for name, t in state.combiner.tensors().items()}
-        return saved | {f"model.{i}": t for i, t in enumerate(leaves(state.model))}
-
-    def restore(self, tensors: dict[str, Tensor], streams: int) -> AdapterState:
-        """The state that was saved."""
-        state = self.initial_state(streams)
-        state.memory.restore(_part(tensors, "memory."))
-        if state.combiner is not None:
-            parts = {k: t.to(self.device) for k, t in _part(tensors, "combiner.").items()}
-            state.combiner = CombinerState(**parts)
-        saved = (tensors[f"model.{i}"].to(self.device) for i in range(len(tensors)))
-        state.model = rebuild(state.model, saved)
-        return state
-
-    def signature(self) -> dict[str, Any]:
-        """A saved stream must agree on labels, dimension and the form of the combiner."""
-        form: Any = "fixed"
-        if isinstance(self.combiner, Combiner):
-            form = self.combiner.form()
-        return super().signature() | {"dim": self.dim, "combiner": form}
-
-    def explain(self, step: Step, label: int) -> Explanation:
-        """Theta of the label, the shares of model and memory, and the cells behind it."""
-        assert isinstance(step, AdapterStep) and step.read is not None
-        theta, r, s = 1.0, 0.0, float(step.read.scores(step.probs.shape[1])[0, label])
-        if step.theta is not None and step.model_probs is not None:
-            theta, r = float(step.theta[0, label]), float(step.model_probs[0, label])
-        from_model, from_memory = (1 - theta) * r, theta * s
-        total = from_model + from_memory
-        return Explanation(
-            label=label,
-            probability=float(step.probs[0, label]),
-            theta=None if step.theta is None else theta,
-            model_share=from_model / total if total else 1.0,
-            memory_share=from_memory / total if total else 0.0,
-            cells=loudest_cells(step.read, label),
-        )
-
-    def learn_kernel(self) -> Kernel:
-        """Make lam and delta trainable until :meth:`settle_kernel`."""
-        self._kernel = Kernel(self.memory).to(self.device, self.dtype)
-        return self._kernel
-
-    def settle_kernel(self) -> None:
-        """Make the trained lam and delta, if any, the configured ones."""
-        if self._kernel is not None:
-            lam, delta = (float(value.detach()) for value in self._kernel())
-            self.memory = replace(self.memory, lam=lam, delta=delta)
-            self._kernel = None
-
-    def variant(self, memory: MemoryConfig, combiner: float | Combiner) -> Adapter:
-        """The same model with other settings; both share one hook, close either and both close."""
-        other = copy.copy(self)
-        other.memory, other.combiner = memory, combiner
-        return other
-
-    def tune(self, sequences: Iterable[Recorded], **options: Any) -> Any:
+    def tune(self, sequences: Iterable[Recorded], **options: Any) -> TuneResult:
         """Choose lam, delta, margin, theta on validation streams: :func:`labelmem.tuning.tune`."""
-        from labelmem.tuning import tune
-
         return tune(self, sequences, **options)
 
-    def fit(self, sequences: Iterable[Recorded], **options: Any) -> Any:
+    def fit(self, sequences: Iterable[Recorded], **options: Any) -> FitResult:
         """Train the combiner on recorded streams: :func:`labelmem.training.fit`."""
-        from labelmem.training import fit
-
         return fit(self, sequences, **options)
 
     def save(self, path: str | Path) -> None:
@@ -321,36 +97,3 @@ class Adapter(OnlineMethod[AdapterState]):
         if isinstance(combiner, Combiner):
             combiner.load_state_dict(tensors)
         self.memory = MemoryConfig(**meta["memory"])
-
-    def close(self) -> None:
-        """Remove the hooks and give the model back in the mode it was in."""
-        self.backbone.close()
-
-    def __enter__(self) -> Adapter:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-def misses(scores: Tensor, y: Tensor) -> Tensor:
-    """Whether the best label of (n, W) scores is not y; scores that are all zero have missed."""
-    if not scores.shape[1]:
-        return torch.ones_like(y, dtype=torch.bool)
-    top, best = scores.max(dim=1)
-    return (best != y) | (top <= 0)
-
-
-def where_streams(mask: Tensor | None, new: Any, old: Any) -> Any:
-    """Take ``new`` for the masked streams (first dimension) and ``old`` for the others."""
-    if mask is None:
-        return new
-
-    def choose(a: Tensor, b: Tensor) -> Tensor:
-        return torch.where(mask.view(-1, *[1] * (a.ndim - 1)), a, b)
-
-    return tree_map(choose, new, old)
-
-
-def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {k.removeprefix(prefix): t for k, t in tensors.items() if k.startswith(prefix)}

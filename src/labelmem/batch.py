@@ -10,7 +10,7 @@ from torch import Tensor
 
 from labelmem.errors import ConfigError, InputError, ObserveError
 from labelmem.labels import LabelSpace, plain
-from labelmem.online import OnlineMethod, Step
+from labelmem.stepping import Step, Stepping
 from labelmem.trees import as_tensors, leaves
 
 __all__ = ["StreamBatch"]
@@ -33,7 +33,7 @@ class StreamBatch:
     (['cat', 'dog'], ['cat', 'dog', 'emu'])
     """
 
-    def __init__(self, method: OnlineMethod[Any], n: int) -> None:
+    def __init__(self, method: Stepping[Any], n: int) -> None:
         if n < 1:
             raise ConfigError(f"asked for {n} streams; there must be at least one")
         self.method, self.n = method, n

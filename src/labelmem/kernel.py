@@ -15,7 +15,7 @@ class Kernel(nn.Module):
 
     Examples
     --------
-    >>> [round(float(value), 3) for value in Kernel(MemoryConfig(lam=5.0, delta=0.5))()]
+    >>> [round(float(value.detach()), 3) for value in Kernel(MemoryConfig(lam=5.0, delta=0.5))()]
     [5.0, 0.5]
     """
 

@@ -62,7 +62,7 @@ class LabeledMemory:
 
     >>> memory = LabeledMemory(dim=2, config=MemoryConfig(lam=5.0))
     >>> for h, y in [([1.0, 0.0], 3), ([0.0, 1.0], 8)]:
-    ...     memory.write(torch.tensor([h]), torch.tensor([y]))
+    ...     _ = memory.write(torch.tensor([h]), torch.tensor([y]))
     >>> memory.read(torch.tensor([[0.9, 0.1]])).scores(10).argmax().item()
     3
 

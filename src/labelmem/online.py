@@ -1,30 +1,21 @@
-"""What every online method is: a pure step, a commit, and streams made of the two.
+"""What everything that adapts has in common: steps, and the streams made of them.
 
 The adapter is one such method; the baselines are others. Streams, batches, late labels, saving,
-evaluation and the checks are written once, against this protocol.
+evaluation and the checks are written once, against this class.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, TypeVar
 
-import torch
 from torch import Tensor
 
-from labelmem.errors import MismatchError, StorageError, UnsupportedError
-from labelmem.label_codec import encode_label
-from labelmem.labels import KnownLabels
-
-if TYPE_CHECKING:
-    from labelmem.batch import StreamBatch
-    from labelmem.explain import Explanation
-    from labelmem.stream import Stream
+from labelmem.batch import StreamBatch
+from labelmem.errors import UnsupportedError
+from labelmem.stepping import Step, Stepping
+from labelmem.stream import Stream
 
 __all__ = ["OnlineMethod", "Recorded", "Step"]
 
@@ -34,112 +25,24 @@ Recorded = tuple[Any, Sequence[Any] | Tensor]
 """A recorded stream: its inputs, first dimension time, and as many labels."""
 
 
-@dataclass(frozen=True)
-class Step:
-    """A prediction for ``n`` streams that has not been committed."""
+class OnlineMethod(Stepping[S]):
+    """A classifier that learns from every revealed label of every stream.
 
-    x: Any
-    """The inputs, kept so that a late label can be committed from a later state."""
-    probs: Tensor
-    """(n, W) probabilities over the labels known when the prediction was made."""
-    theta: Tensor | None = None
-    """(n, W) weight of the memory for every label, where there is a memory."""
-    model_probs: Tensor | None = None
-    """(n, W) what the model alone believed."""
-    memory_probs: Tensor | None = None
-    """(n, W) what the memory alone believed."""
-
-
-class OnlineMethod(ABC, Generic[S]):
-    """A classifier that learns from every revealed label, over any number of streams.
-
-    A subclass says what one stream's state is and how a step reads and changes it, always for ``n``
-    streams in lockstep. Labels are whole numbers here: 0..L-1 are the model's, those above are a
-    stream's own and may appear at any time.
+    A subclass says how it steps (see :class:`labelmem.stepping.Stepping`); streams come for free.
     """
-
-    name: str
-    """The method's name in records and tables."""
-    known: KnownLabels
-    """The labels it was trained on."""
-    device: torch.device
-    """Where its tensors live."""
-    dtype: torch.dtype = torch.float32
-    """What floating point inputs are converted to."""
-
-    @abstractmethod
-    def initial_state(self, streams: int) -> S:
-        """The state of ``streams`` streams that have seen nothing."""
-
-    @abstractmethod
-    def advance(self, state: S, x: Any, width: int) -> Step:
-        """Predict over ``width`` labels. Pure: the state is as before."""
-
-    @abstractmethod
-    def commit(self, state: S, step: Step, y: Tensor, mask: Tensor | None) -> None:
-        """Learn the labels y (n,) of ``step`` in the streams of the mask, changing ``state``.
-
-        An id at or above the step's width is a label that the stream meets for the first time.
-        """
-
-    @abstractmethod
-    def tensors(self, state: S) -> dict[str, Tensor]:
-        """All of a state, as tensors that can be saved."""
-
-    @abstractmethod
-    def restore(self, tensors: dict[str, Tensor], streams: int) -> S:
-        """The state that :meth:`tensors` described."""
-
-    def rebase(self, state: S, step: Step, width: int) -> Step:
-        """Move a step whose label came late onto a state that other labels have changed since."""
-        return self.advance(state, step.x, width)
-
-    def signature(self) -> dict[str, Any]:
-        """What a saved stream must agree on to be continued by this method."""
-        return {"method": self.name, "labels": len(self.known), "label_digest": self._digest()}
 
     def fit(self, sequences: Iterable[Recorded], **options: Any) -> Any:
         """Learn what can be learned from recorded streams; most methods have nothing to learn."""
         raise UnsupportedError(f"{self.name} has nothing to fit")
 
-    def explain(self, step: Step, label: int) -> Explanation:
-        """Say which cells stand behind a prediction; only methods with a memory can."""
-        raise UnsupportedError(f"{self.name} keeps no cells, so it cannot explain a prediction")
-
     def stream(self) -> Stream:
         """Start one user's stream."""
-        from labelmem.stream import Stream
-
         return Stream(self)
 
     def streams(self, n: int) -> StreamBatch:
         """Start ``n`` streams that advance in lockstep."""
-        from labelmem.batch import StreamBatch
-
         return StreamBatch(self, n)
 
     def load_stream(self, path: str | Path) -> Stream:
         """Continue a stream that was saved, bit for bit."""
-        from labelmem.stream import Stream
-
         return Stream.load(self, path)
-
-    def check_signature(self, saved: dict[str, Any], path: str | Path) -> None:
-        """Refuse state that belongs to another method, model or label set."""
-        ours = self.signature()
-        for key in ours.keys() | saved.keys():
-            if ours.get(key) != saved.get(key):
-                raise MismatchError(
-                    f"{path} was saved with {key} = {saved.get(key)!r}, here it is "
-                    f"{ours.get(key)!r}; load it with the adapter it was saved from"
-                )
-
-    def _digest(self) -> str | None:
-        """A fingerprint of the label names, where they can be written down."""
-        if self.known.are_ids:
-            return None
-        try:
-            names = [encode_label(name) for name in self.known.names]
-        except StorageError:
-            return None
-        return hashlib.sha256(json.dumps(names).encode()).hexdigest()[:16]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from labelmem.adapter import Adapter, AdapterState
+from labelmem.lmn import LMN, LMNState
 from labelmem.metrics import FLOOR
 from labelmem.recording import Lockstep
 
@@ -33,11 +33,11 @@ class ReplayStep:
     hit: Tensor
     """(n,) whether the most probable label was the true one."""
     tokens: int
-    state: AdapterState
+    state: LMNState
 
 
 @torch.no_grad()
-def record(adapter: Adapter, batch: Lockstep) -> Features:
+def record(adapter: LMN, batch: Lockstep) -> Features:
     """Run the model over all steps of a batch; memory and combiner take no part."""
     state = adapter.backbone.initial_state(batch.streams)
     hs, keys = [], []
@@ -49,7 +49,7 @@ def record(adapter: Adapter, batch: Lockstep) -> Features:
     return Features(batch, h, h if adapter.key is None else torch.stack(keys, dim=1))
 
 
-def replay(adapter: Adapter, features: Features) -> Iterator[ReplayStep]:
+def replay(adapter: LMN, features: Features) -> Iterator[ReplayStep]:
     """Predict and learn step by step, differentiable in the combiner.
 
     The caller may cut the graph between steps by detaching ``state.combiner``.
@@ -63,7 +63,7 @@ def replay(adapter: Adapter, features: Features) -> Iterator[ReplayStep]:
         yield _step(adapter, state, batch, t, h, features.key[:, t], logits)
 
 
-def replay_live(adapter: Adapter, batch: Lockstep) -> Iterator[ReplayStep]:
+def replay_live(adapter: LMN, batch: Lockstep) -> Iterator[ReplayStep]:
     """The same with the model run at every step, differentiable in the model too."""
     state = adapter.initial_state(batch.streams)
     for t in range(batch.y.shape[1]):
@@ -72,8 +72,8 @@ def replay_live(adapter: Adapter, batch: Lockstep) -> Iterator[ReplayStep]:
 
 
 def _step(
-    adapter: Adapter,
-    state: AdapterState,
+    adapter: LMN,
+    state: LMNState,
     batch: Lockstep,
     t: int,
     h: Tensor,

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from labelmem.errors import CorruptFileError, InputError, ObserveError
+from labelmem.explain import Explanation
 from labelmem.label_codec import decode_label, encode_label
 from labelmem.labels import LabelSpace, plain
-from labelmem.online import OnlineMethod, Step
+from labelmem.stepping import Step, Stepping
 from labelmem.storage import load_state, save_state
 from labelmem.trees import as_tensors, tree_map
-
-if TYPE_CHECKING:
-    from labelmem.explain import Explanation
 
 __all__ = ["Prediction", "Stream"]
 
@@ -92,7 +90,7 @@ class Stream:
     'emu'
     """
 
-    def __init__(self, method: OnlineMethod[Any]) -> None:
+    def __init__(self, method: Stepping[Any]) -> None:
         self.method = method
         self.space = LabelSpace(method.known)
         self.observed = 0
@@ -161,7 +159,7 @@ class Stream:
         save_state(path, "stream", self.method.tensors(self._state), meta)
 
     @classmethod
-    def load(cls, method: OnlineMethod[Any], path: str | Path) -> Stream:
+    def load(cls, method: Stepping[Any], path: str | Path) -> Stream:
         """Continue a saved stream; :meth:`Adapter.load_stream` is the usual way."""
         tensors, meta = load_state(path, "stream")
         method.check_signature(meta["signature"], path)

@@ -11,10 +11,10 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from labelmem.adapter import Adapter
 from labelmem.checkpoint import Checkpoint
 from labelmem.combiner import Combiner
 from labelmem.errors import ConfigError, UnsupportedError
+from labelmem.lmn import LMN
 from labelmem.online import Recorded
 from labelmem.progress import Report, progress_bar
 from labelmem.recording import lockstep_batches, split_streams
@@ -75,7 +75,7 @@ Batch = Callable[[], Iterator[ReplayStep]]
 
 
 def fit(
-    adapter: Adapter,
+    adapter: LMN,
     sequences: Iterable[Recorded],
     validation: Iterable[Recorded] | None = None,
     checkpoint: str | Path | None = None,
@@ -115,7 +115,7 @@ def fit(
 class _Trainer:
     def __init__(
         self,
-        adapter: Adapter,
+        adapter: LMN,
         options: FitOptions,
         train: Sequence[Recorded],
         valid: Sequence[Recorded],

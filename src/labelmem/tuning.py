@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
-from labelmem.adapter import Adapter
 from labelmem.combiner import Combiner
 from labelmem.errors import ConfigError
+from labelmem.lmn import LMN
 from labelmem.online import Recorded
 from labelmem.progress import progress_bar
 from labelmem.recording import lockstep_batches
@@ -38,7 +38,7 @@ class TuneResult:
 
 
 def tune(
-    adapter: Adapter,
+    adapter: LMN,
     sequences: Iterable[Recorded],
     trials: int = 40,
     metric: str = "log_perplexity",
@@ -85,7 +85,7 @@ def tune(
 
 @torch.no_grad()
 def replay_loss(
-    adapter: Adapter, point: Point, recorded: list[Features], metric: str = "log_perplexity"
+    adapter: LMN, point: Point, recorded: list[Features], metric: str = "log_perplexity"
 ) -> float:
     """Mean loss of LMN-fixed with the settings of ``point`` over recorded streams."""
     settings = {name: value for name, value in point.items() if name != "theta"}
@@ -100,13 +100,13 @@ def replay_loss(
     return float(total) / tokens
 
 
-def _current(adapter: Adapter) -> Point:
+def _current(adapter: LMN) -> Point:
     combiner, memory = adapter.combiner, adapter.memory
     theta = combiner.start if isinstance(combiner, Combiner) else combiner
     return {"theta": theta, "lam": memory.lam, "delta": memory.delta, "margin": memory.margin}
 
 
-def apply(adapter: Adapter, point: Point) -> None:
+def apply(adapter: LMN, point: Point) -> None:
     """Give an adapter the settings of ``point``."""
     adapter.memory = replace(
         adapter.memory, lam=point["lam"], delta=point["delta"], margin=point["margin"]

@@ -31,12 +31,17 @@ TSMC = (
 ).encode("latin-1")
 
 
-@pytest.mark.parametrize("name", ["loc-brightkite_totalCheckins.txt", "Brightkite_totalCheckins.txt"])
+@pytest.mark.parametrize(
+    "name", ["loc-brightkite_totalCheckins.txt", "Brightkite_totalCheckins.txt"]
+)
 def test_snap_runs_backwards_and_has_holes(write: Write, tmp_path: Path, name: str) -> None:
     write(name, SNAP.encode())
     data = load("brightkite", ALL, root=tmp_path)
     assert data.users.tolist() == [0, 1]
-    assert [[data.names[y] for y in sequence] for sequence in data] == [["ccc", "aaa", "bbb"], ["aaa"]]
+    assert [[data.names[y] for y in sequence] for sequence in data] == [
+        ["ccc", "aaa", "bbb"],
+        ["aaa"],
+    ]
     assert (data.source.form, data.source.subset) == ("raw", False)
 
 
@@ -62,7 +67,7 @@ def test_tsmc2014(write: Write, tmp_path: Path, name: str, city: str, packed: bo
 def test_archive_without_the_city(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "dataset_tsmc2014.zip", "w") as archive:
         archive.writestr("dataset_tsmc2014/dataset_TSMC2014_NYC.txt", TSMC)
-    with pytest.raises(DataError, match="holds no dataset_TSMC2014_TKY.txt"):
+    with pytest.raises(DataError, match=r"holds no dataset_TSMC2014_TKY\.txt"):
         load("fsq-tokyo", ALL, root=tmp_path)
 
 
@@ -101,13 +106,16 @@ def test_raw_is_preferred_to_compact_in_the_same_folder(write: Write, tmp_path: 
 
 def test_empty_after_filtering_names_file_and_remedy(write: Write, tmp_path: Path) -> None:
     write("dataset_TSMC2014_NYC.txt", TSMC)
-    with pytest.raises(DataError, match=r"nothing is left of the 3 check-ins in .*NYC\.txt.*Loosen"):
+    with pytest.raises(
+        DataError, match=r"nothing is left of the 3 check-ins in .*NYC\.txt.*Loosen"
+    ):
         load("fsq-nyc", root=tmp_path)
 
 
 @pytest.mark.parametrize(
     ("bad", "what"),
-    [("1\tv\n", "8 fields"), ("x\tv\tc\tn\t1\t1\t0\tTue Apr 03 18:00:09 +0000 2012\n", "whole number"),
+    [("1\tv\n", "8 fields"),
+     ("x\tv\tc\tn\t1\t1\t0\tTue Apr 03 18:00:09 +0000 2012\n", "whole number"),
      ("1\t\tc\tn\t1\t1\t0\tTue Apr 03 18:00:09 +0000 2012\n", "a venue"),
      ("1\tv\tc\tn\t1\t1\t0\tyesterday\n", "a time")],
 )  # fmt: skip

@@ -58,7 +58,9 @@ def test_equals_the_slow_way(found: Events, options: Filters) -> None:
     groups = np.array([group for group, _ in found], np.int64)
     labels = np.array([label for _, label in found], np.int64)
     kept_groups, kept_labels = options.apply(groups, labels)
-    assert list(zip(kept_groups.tolist(), kept_labels.tolist(), strict=True)) == slow(found, options)
+    assert list(zip(kept_groups.tolist(), kept_labels.tolist(), strict=True)) == slow(
+        found, options
+    )
 
 
 @given(st.lists(st.integers(0, 30), min_size=1))

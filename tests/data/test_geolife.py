@@ -100,7 +100,9 @@ def slow_cells(fixes: list[Fix], recipe: GeolifeRecipe) -> list[tuple[int, int]]
 def test_bins_and_cells_equal_the_slow_way(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     steps = np.cumsum(rng.integers(1, 40, 300)).tolist()
-    places = np.round(np.stack([39.9 + rng.normal(0, 0.004, 300), 116.3 + rng.normal(0, 0.8, 300)]), 6)
+    places = np.round(
+        np.stack([39.9 + rng.normal(0, 0.004, 300), 116.3 + rng.normal(0, 0.8, 300)]), 6
+    )
     fixes = list(zip(steps, *places.tolist(), strict=True))
     path = tmp_path / "geolife/Data/003/Trajectory/1.plt"
     path.parent.mkdir(parents=True)

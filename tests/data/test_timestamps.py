@@ -23,7 +23,9 @@ def table(lines: list[str], columns: int = 1) -> Table:
 @given(moments, st.booleans())
 def test_iso(times: list[datetime], fraction: bool) -> None:
     form = "%Y-%m-%dT%H:%M:%S"
-    texts = [t.strftime(form) + (f".{t.microsecond // 1000:03}Z" if fraction else "Z") for t in times]
+    texts = [
+        t.strftime(form) + (f".{t.microsecond // 1000:03}Z" if fraction else "Z") for t in times
+    ]
     whole = [int(t.replace(microsecond=0).timestamp()) * 1000 for t in times]
     expected = [w + t.microsecond // 1000 * fraction for w, t in zip(whole, times, strict=True)]
     assert iso_milliseconds(table(texts), 0).tolist() == expected
@@ -55,7 +57,7 @@ def test_with_and_without_fraction_in_one_file() -> None:
      "2014-04-07T10:51:09.2Z", "2o14-04-07T10:51:09Z"],
 )  # fmt: skip
 def test_bad_iso(text: str) -> None:
-    with pytest.raises(DataError, match="x, line 2: .* expected a time such as"):
+    with pytest.raises(DataError, match=r"x, line 2: .* expected a time such as"):
         iso_milliseconds(table(["2014-04-07T10:51:09Z", text]), 0)
 
 

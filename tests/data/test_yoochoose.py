@@ -57,7 +57,9 @@ def test_compact_equals_raw(write: Write, tmp_path: Path) -> None:
     for session in range(40):
         for item in items[offsets[session] : offsets[session + 1]]:
             second += 1
-            stamp = f"2014-04-{1 + second // 3600:02}T00:{second // 60 % 60:02}:{second % 60:02}.000Z"
+            stamp = (
+                f"2014-04-{1 + second // 3600:02}T00:{second // 60 % 60:02}:{second % 60:02}.000Z"
+            )
             lines.append(f"{session},{stamp},{item},0\n")
     write("raw/yoochoose-clicks.dat", "".join(lines).encode())
     packed.mkdir()

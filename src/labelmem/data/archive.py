@@ -17,7 +17,8 @@ def load_arrays(path: Path, names: tuple[str, ...]) -> Arrays:
     """Return the named arrays; pickled ones are refused."""
     with unpacking(path):
         try:
-            with np.load(path, allow_pickle=False) as archive:
+            # Opened here because numpy leaves the file open when it is no archive.
+            with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
                 return {name: archive[name] for name in names}
-        except (KeyError, ValueError) as error:
+        except (KeyError, ValueError, TypeError) as error:
             raise damaged(path, error) from error

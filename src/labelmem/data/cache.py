@@ -14,7 +14,7 @@ import os
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +26,9 @@ __all__ = ["entry_path", "fingerprint", "remember"]
 
 FORMAT = 1
 """Raised whenever the same file and recipe would be prepared differently."""
+
+DAMAGE = (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile, zlib.error)
+"""All that reading a damaged archive can raise; TypeError when it is a single array."""
 
 WHOLE = 1 << 25
 SAMPLE = 1 << 20
@@ -41,13 +44,12 @@ def fingerprint(path: Path) -> str:
     """
     digest = hashlib.sha256()
     if path.is_dir():
-        for file in sorted(path.rglob("*")):
-            if file.is_file():
-                digest.update(f"{file.relative_to(path)}\0{_state(file)}\0".encode())
+        for line in _listing(str(path)):
+            digest.update(line.encode())
     elif path.stat().st_size <= WHOLE:
         digest.update(path.read_bytes())
     else:
-        digest.update(_state(path).encode())
+        digest.update(_state(path.stat()).encode())
         with path.open("rb") as stream:
             digest.update(stream.read(SAMPLE))
             stream.seek(-SAMPLE, os.SEEK_END)
@@ -70,7 +72,7 @@ def remember(entry: Path, make: Callable[[], Arrays]) -> Arrays:
         return _read(entry)
     except FileNotFoundError:
         pass
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+    except DAMAGE as error:
         logger.warning("%s is damaged (%s) and is made again", entry, error)
     arrays = make()
     try:
@@ -81,7 +83,8 @@ def remember(entry: Path, make: Callable[[], Arrays]) -> Arrays:
 
 
 def _read(entry: Path) -> Arrays:
-    with np.load(entry, allow_pickle=False) as archive:
+    # Opened here because numpy leaves the file open when it is no archive.
+    with entry.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
         if not archive.files:
             raise ValueError("it is empty")
         return {name: archive[name] for name in archive.files}
@@ -102,6 +105,15 @@ def _write(entry: Path, arrays: Arrays) -> None:
         raise
 
 
-def _state(path: Path) -> str:
-    state = path.stat()
+def _listing(folder: str, within: str = "") -> Iterator[str]:
+    """Describe every file below a folder; thousands of them, so without a Path object for each."""
+    for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
+        name = f"{within}/{entry.name}"
+        if entry.is_dir():
+            yield from _listing(entry.path, name)
+        else:
+            yield f"{name}\0{_state(entry.stat())}\0"
+
+
+def _state(state: os.stat_result) -> str:
     return f"{state.st_size} {state.st_mtime_ns}"

@@ -148,7 +148,11 @@ class Part:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
                 raise DataError(f"{self.target} is being downloaded by another process") from error
-            yield
+            try:
+                yield
+            finally:
+                if not self.size():
+                    self.path.unlink(missing_ok=True)
 
 
 def _insist(
@@ -179,6 +183,7 @@ def _receive(url: str, part: Part, progress: Progress, timeout: float) -> None:
     try:
         response = urllib.request.urlopen(request, timeout=timeout)
     except urllib.error.HTTPError as error:
+        error.close()
         if error.code == 416 and have:
             if error.headers.get("Content-Range") == f"bytes */{have}":
                 return
@@ -218,7 +223,8 @@ def _version_of(response: http.client.HTTPResponse) -> str:
 
 def _gave_up(url: str, part: Part, error: Exception) -> MissingDataError:
     kept = f"{part.size():,} bytes are kept in {part.path} and the next attempt goes on from there"
-    return MissingDataError(f"{url} could not be downloaded: {error}. {kept}")
+    hint = kept if part.size() else "Is the address still right, and is this computer online?"
+    return MissingDataError(f"{url} could not be downloaded: {error}. {hint}")
 
 
 def _silent(done: int, total: int) -> None:

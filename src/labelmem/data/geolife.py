@@ -14,7 +14,7 @@ from labelmem.data.gps import Fixes, Grid, longest_runs, runs_without_gaps
 from labelmem.data.grouping import offsets_of
 from labelmem.data.layout import Arrays, Dataset, Layout
 from labelmem.data.numbering import number, renumber
-from labelmem.data.plt import Track, tracks_by_user
+from labelmem.data.plt import Tracks, read_tracks
 from labelmem.data.prepared import as_integers, as_names
 from labelmem.data.problems import nothing_left
 from labelmem.data.sequences import Sequences
@@ -85,7 +85,7 @@ class GeolifeRecipe:
 
 def read_raw(paths: tuple[Path, ...], recipe: GeolifeRecipe) -> Arrays:
     """Read the ``.plt`` files, thinning each user's fixes before the next user's are read."""
-    users = [_fixes(user, tracks, recipe) for user, tracks in tracks_by_user(paths[0])]
+    users = [_fixes(tracks, recipe) for tracks in read_tracks(paths[0])]
     fixes = Fixes(
         user=np.concatenate([part.user for part in users]),
         time=np.concatenate([part.time for part in users]),
@@ -148,16 +148,14 @@ def as_sequences(arrays: Arrays, recipe: GeolifeRecipe, source: Source, seed: in
     )
 
 
-def _fixes(user: int, tracks: list[Track], recipe: GeolifeRecipe) -> Fixes:
-    time = np.concatenate([track.time for track in tracks])
-    copied = np.repeat([track.is_copy for track in tracks], [len(t.time) for t in tracks])
-    order = np.argsort(time, kind="stable")
+def _fixes(tracks: Tracks, recipe: GeolifeRecipe) -> Fixes:
+    order = np.argsort(tracks.time, kind="stable")
     fixes = Fixes(
-        user=np.full(len(time), user, np.int64),
-        time=time[order],
-        lat_e6=np.concatenate([track.lat_e6 for track in tracks])[order],
-        lon_e6=np.concatenate([track.lon_e6 for track in tracks])[order],
-        is_copy=copied[order],
+        user=np.full(len(order), tracks.user, np.int64),
+        time=tracks.time[order],
+        lat_e6=tracks.lat_e6[order],
+        lon_e6=tracks.lon_e6[order],
+        is_copy=tracks.is_copy[order],
     )
     return fixes.inside(recipe.box).thinned(recipe.bin_seconds)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -37,10 +39,10 @@ def _on_ray(runs: Sequence[Run], results: Path, device: str) -> list[tuple[Run, 
         ) from error
     started = not ray.is_initialized()
     if started:
-        ray.init(log_to_driver=False, include_dashboard=False, logging_level="warning")
+        ray.init(log_to_driver=False, include_dashboard=False, logging_level=logging.WARNING)
     try:
         gpus = 1 if device.startswith("cuda") else 0
-        task = ray.remote(num_cpus=1, num_gpus=gpus)(execute)
+        task: Any = ray.remote(num_cpus=1, num_gpus=gpus)(execute)
         waiting = [task.remote(run, results.resolve(), device, False) for run in runs]
         return list(zip(runs, ray.get(waiting), strict=True))
     finally:

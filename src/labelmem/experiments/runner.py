@@ -110,7 +110,7 @@ def _figures(done: Evaluation) -> Record:
     metrics = {name: value for name, value in result.metrics.items() if not math.isnan(value)}
     return {
         "metrics": metrics,
-        "interval": {name: result.interval[name] for name in metrics},
+        "interval": {name: _bounds(*result.interval[name]) for name in metrics},
         "streams": result.streams,
         "tokens": result.tokens,
         "us_per_token": round(done.us_per_token, 2),
@@ -119,6 +119,11 @@ def _figures(done: Evaluation) -> Record:
             for b in done.metrics.by_position()
         ],
     }
+
+
+def _bounds(low: float, high: float) -> list[float] | None:
+    """An interval as JSON can hold it; a single stream has none."""
+    return None if math.isnan(low) or math.isnan(high) else [low, high]
 
 
 def _parameters(method: OnlineMethod[Any]) -> int:

@@ -15,8 +15,8 @@ __all__ = ["MLP"]
 class MLP(nn.Module):
     """Classifies feature vectors through hidden layers with ReLU.
 
-    The layer before the head is linear: the memory compares h by its direction, and the directions
-    of new labels stay further apart when no half of the space is cut off or squashed.
+    The layer before the head is linear, so that no half of the space in which the memory compares
+    directions is cut off.
 
     Parameters
     ----------

@@ -1,0 +1,134 @@
+"""``labelmem report``: recorded experiments as tables, plots, one page, and blocks of a README."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from labelmem.errors import ConfigError
+
+if TYPE_CHECKING:
+    from labelmem.report.readme import Update
+    from labelmem.report.results import TableResults
+
+__all__ = ["app"]
+
+app = typer.Typer()
+
+
+@app.command()
+def report(
+    results: Annotated[
+        Path, typer.Option(help="Folder of the records, as `labelmem reproduce` writes them.")
+    ] = Path("results"),
+    out: Annotated[
+        Path | None, typer.Option(help="Folder to write to.", show_default="report in --results")
+    ] = None,
+    size: Annotated[str, typer.Option(help="Which runs to show: paper or smoke.")] = "paper",
+    readme: Annotated[
+        Path | None,
+        typer.Option(help="A Markdown file whose result blocks are made anew.", show_default=False),
+    ] = None,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check",
+            help="Write nothing; exit with 1 if the blocks of --readme (or README.md) are stale.",
+        ),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
+) -> None:
+    """Turn records into index.html (one self-contained page), tables.md, and plots as PNG and SVG.
+
+    Figures of several seeds are averaged. Where a table was changed between runs, only those with
+    the newest settings count.
+
+    A result block of a README stands between <!-- results:table2 --> and <!-- /results:table2 -->;
+    table1 is made from the data sets, where they are here.
+
+      labelmem report --readme README.md
+
+      labelmem report --check
+
+    Needs the extra:  pip install 'labelmem[report]'
+    """
+    from labelmem.report.readme import updated
+    from labelmem.report.results import load_results
+
+    tables = load_results(results, size)
+    if check:
+        readme = readme or Path("README.md")
+        _check(readme, updated(_read(readme), tables), as_json)
+        return
+    update = None if readme is None else updated(_read(readme), tables)
+    written = _write(tables, out or results / "report")
+    if readme is not None and update is not None:
+        _rewrite(readme, update)
+    if as_json:
+        from labelmem.report.result_files import as_plain
+
+        files = [str(path) for path in written]
+        typer.echo(json.dumps({"rows": as_plain(tables), "files": files}, indent=2))
+        return
+    _show(tables)
+    typer.echo(f"wrote {written[0].parent / 'index.html'} and {len(written) - 1} more files")
+
+
+def _read(readme: Path) -> str:
+    try:
+        return readme.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read {readme}: {error}; name a Markdown file") from error
+
+
+def _write(tables: Sequence[TableResults], out: Path) -> list[Path]:
+    from labelmem.report.result_files import write_report
+
+    return write_report(tables, out)
+
+
+def _check(readme: Path, update: Update, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps({"stale": update.stale, "skipped": update.skipped}, indent=2))
+    else:
+        _tell_skipped(update)
+        for name in update.stale:
+            typer.echo(
+                f"{readme}: the block results:{name} does not match the records; run "
+                f"`labelmem report --readme {readme}`",
+                err=True,
+            )
+        if not update.stale:
+            typer.echo(f"{readme} matches the records")
+    if update.stale:
+        raise typer.Exit(1)
+
+
+def _rewrite(readme: Path, update: Update) -> None:
+    from labelmem.storage import write_file
+
+    _tell_skipped(update)
+    if update.stale:
+        write_file(readme, update.text.encode())
+        typer.echo(f"{readme}: renewed {', '.join(update.stale)}", err=True)
+
+
+def _tell_skipped(update: Update) -> None:
+    for block in update.skipped:
+        typer.echo(f"skipped the block results:{block}", err=True)
+
+
+def _show(tables: Sequence[TableResults]) -> None:
+    from rich.console import Console
+
+    from labelmem.report.result_tables import table_of
+    from labelmem.report.tables import to_rich
+
+    console = Console()
+    for table in tables:
+        for dataset in table.datasets:
+            console.print(to_rich(table_of(table, dataset)), "")
