@@ -11,6 +11,7 @@ import pytest
 import torch
 from oracle.lmn import OracleConfig, OracleLMN
 from slow import assert_follows_the_oracle, oracle_config, softmax
+from torch import nn
 from toys import (
     Bare,
     Recurrent,
@@ -20,7 +21,6 @@ from toys import (
     random_stream,
     run,
 )
-from torch import nn
 
 from labelmem import Adapter, Combiner, MemoryConfig
 from labelmem.errors import ClosedError, ConfigError, LabelMemError

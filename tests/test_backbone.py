@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 import torch
-from toys import Recurrent, Stateless
 from torch import Tensor, nn
+from toys import Recurrent, Stateless
 
 from labelmem.backbone import Backbone, find_head
 from labelmem.errors import ClosedError, InputError, ModelError

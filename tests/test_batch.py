@@ -8,8 +8,8 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from toys import Bare, make_adapter, random_stream, run, snapshot
 from torch import Tensor
+from toys import Bare, make_adapter, random_stream, run, snapshot
 
 from labelmem import Adapter, MemoryConfig, StreamBatch
 from labelmem.errors import ConfigError, ObserveError

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 import torch
-from toys import Stateless, nbytes, random_combiner
 from torch import nn
+from toys import Stateless, nbytes, random_combiner
 
 from labelmem import Adapter, MemoryConfig, Stream
 
@@ -19,7 +19,7 @@ def write_cells(stream: Stream, cells: int, dim: int) -> None:
     x = torch.randn(cells, dim, generator=torch.Generator().manual_seed(0))
     for t in range(cells):
         stream.predict(x[t])
-        stream.observe(("new", t))
+        stream.observe(1000 + t)
     assert len(stream._state.memory) == cells
 
 

@@ -117,25 +117,50 @@ def test_room_is_made_as_the_switch_says(evict: Any, left: list[int]) -> None:
     assert [cell[0] for cell in cells(memory)] == left
 
 
+@pytest.mark.parametrize("evict", ["oldest", "weight"])
+def test_cells_that_tie_go_in_the_order_they_came(evict: Any) -> None:
+    # A new cell takes the place of the one that went; the order of age is not that of place.
+    memory = LabeledMemory(2, MemoryConfig(capacity=3, evict=evict))
+    for y in range(9):
+        learn(memory, [1.0, 0.0], y, [[0.0] * 9])
+        assert [cell[0] for cell in cells(memory)] == list(range(max(0, y - 2), y + 1))
+
+
 def test_an_evicted_leader_hands_its_label_over() -> None:
-    # The first cell of label 0 leads its group; when it goes, the label must still be read as one.
-    config = MemoryConfig(cells_per_label=3, capacity=3, evict="weight", write_lam=False)
+    # Sharp writes leave the first cell of label 0, which leads its group, the lightest of three.
+    config = MemoryConfig(lam=300, decay=0.5, cells_per_label=3, capacity=3, evict="weight")
     memory, slow = new_memory(config), OracleMemory(oracle_config(config))
+    wrong, tied, probe = [0, 1], [1, 1], [0.5, 0.2, 0.1]
     stream = [
         Event([1.0, 0.0, 0.0], 0, []),
-        Event([0.0, 1.0, 0.0], 0, [0, 1]),
-        Event([-1.0, -1.0, 0.2], 0, [0, 1]),
-        Event([0.0, 0.0, 1.0], 1, []),
-        Event([0.0, 0.3, 1.0], 2, []),
-        Event([0.0, 0.3, 1.0], 0, [0, 1]),
+        Event([0.0, 1.0, 0.0], 0, wrong),
+        Event([0.0, 0.0, 1.0], 0, wrong),
+        Event([0.0, 1.0, 0.0], 0, tied),
+        Event([0.0, 0.0, 1.0], 0, tied),
+        Event([1.0, 1.0, 0.0], 1, []),  # evicts it
+        Event([0.0, 0.3, 1.0], 0, tied),
+        Event([1.0, 0.3, 1.0], 2, []),
     ]
     for t, event in enumerate(stream):
         write(memory, event)
         slow.write(event.h, event.y, dict(enumerate(event.probs()[0].tolist())), t + 1)
-        expected = slow.read([0.5, 0.2, 0.1])
-        assert scores(memory, [0.5, 0.2, 0.1]) == pytest.approx(
-            [expected.get(y, 0.0) for y in range(LABELS)], abs=1e-12
-        )
+        expected = [slow.read(probe).get(y, 0.0) for y in range(LABELS)]
+        assert scores(memory, probe) == pytest.approx(expected, abs=1e-12)
+        if t == 5:
+            assert [v for _, v, _, _ in cells(memory)][0] != [1.0, 0.0, 0.0]
+            assert [label for label, *_ in cells(memory)] == [0, 0, 1]
+
+
+def test_the_cell_to_overwrite_is_picked_before_the_merge() -> None:
+    memory = LabeledMemory(2, MemoryConfig(lam=9.0, cells_per_label=2))
+    learn(memory, [1.0, 0.0], 0, WRONG)
+    memory.alpha.mul_(0.5)
+    learn(memory, [0.0, 1.0], 0, WRONG)  # alphas 0.99 * 0.5 + 1 and 1
+    learn(memory, [0.0, 1.0], 0, TIED)  # nearly all of it goes to the second cell: the heavier now
+    first, second = (alpha for _, _, alpha, _ in cells(memory))
+    assert first < second < first + 1
+    learn(memory, [1.0, 0.0], 0, WRONG)  # the first was the lighter, though the merge favours it
+    assert cells(memory)[0] == (0, [1.0, 0.0], 1.0, 4)
 
 
 @pytest.mark.parametrize("write_lam", [True, False])

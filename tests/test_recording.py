@@ -18,9 +18,7 @@ SEQUENCES: list[Any] = [
 
 def batches(sequences: Any, batch_size: int = 10, labels: Any = "ab") -> list[Lockstep]:
     device = torch.device("cpu")
-    return list(
-        lockstep_batches(sequences, KnownLabels(labels), batch_size, device, torch.float32)
-    )
+    return list(lockstep_batches(sequences, KnownLabels(labels), batch_size, device, torch.float32))
 
 
 def test_streams_are_padded_to_the_longest() -> None:

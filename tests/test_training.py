@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from toys import Recurrent, Stateless
 from torch import Tensor
+from toys import Recurrent, Stateless
 
 from labelmem import Adapter, Combiner, MemoryConfig
 from labelmem.errors import ConfigError, MismatchError, UnsupportedError
@@ -175,7 +175,7 @@ def test_an_interrupted_training_ends_as_if_it_had_not_been(tmp_path: Path) -> N
 
     calls = 0
 
-    class Killed(Exception):
+    class KilledError(Exception):
         pass
 
     interrupted, path = lmn(), tmp_path / "b"
@@ -187,12 +187,12 @@ def test_an_interrupted_training_ends_as_if_it_had_not_been(tmp_path: Path) -> N
         nonlocal calls
         calls += 1
         if calls == 3:
-            raise Killed
+            raise KilledError
         return original(self)  # type: ignore[arg-type]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(training._Trainer, "_validate", dies_after_two)
-        with pytest.raises(Killed):
+        with pytest.raises(KilledError):
             fit(interrupted, streams(12), checkpoint=path, **FIT)
     resumed = lmn()
     again = fit(resumed, streams(12), checkpoint=path, **FIT)

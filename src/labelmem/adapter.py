@@ -87,13 +87,12 @@ class Adapter(LMN):
         combiner: float | Combiner = meta["theta"]
         if form != "fixed":
             combiner = Combiner(theta=meta["theta"], **form)
-        previous = self.combiner
-        self.combiner = combiner
+        previous = self.combiner, self.memory
+        self.combiner, self.memory = combiner, MemoryConfig(**meta["memory"])
         try:
             self.check_signature(meta["signature"], path)
         except Exception:
-            self.combiner = previous
+            self.combiner, self.memory = previous
             raise
         if isinstance(combiner, Combiner):
             combiner.load_state_dict(tensors)
-        self.memory = MemoryConfig(**meta["memory"])

@@ -67,13 +67,15 @@ class Backbone:
         self.head = None if isinstance(head, bool) else find_head(model, head)
         self.recurrent = hasattr(model, "initial_state")
         self._caught: tuple[Tensor, Tensor] | None = None
+        self._running = False
         self._was_training = [(module, module.training) for module in model.modules()]
         self._hook = self.head.register_forward_hook(self._catch) if self.head else None
         self._closed = False
         model.eval()
 
     def _catch(self, _: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
-        self._caught = (inputs[0], output)
+        if self._running:  # the user may call the model for other purposes
+            self._caught = (inputs[0], output)
 
     @property
     def device(self) -> torch.device:
@@ -93,25 +95,17 @@ class Backbone:
 
     def initial_state(self, streams: int) -> Any:
         """The recurrent state of ``streams`` new streams; None for a stateless model."""
-        self._check_open()
+        self.check_open()
         if not self.recurrent:
             return None
         return self.model.initial_state(streams)  # type: ignore[operator]
 
     def __call__(self, x: Any, state: Any, streams: int) -> tuple[Tensor, Tensor | None, Any]:
         """Run one step: h (n, d), logits (n, L) or None, and the next recurrent state."""
-        self._check_open()
-        if self.model.training:
+        self.check_open()
+        if any(module.training for module, _ in self._was_training):
             self.model.eval()
-        self._caught = None
-        try:
-            output = self.model(x, state) if self.recurrent else self.model(x)
-        except (RuntimeError, ValueError, IndexError, TypeError) as error:
-            shapes = _shapes(x)
-            raise InputError(
-                f"{type(self.model).__name__} cannot take an input of shape {shapes} "
-                f"({streams} stream(s), one row each): {error}"
-            ) from error
+        output = self._run(x, state, streams)
         if self.recurrent:
             if not isinstance(output, tuple) or len(output) < 2:
                 raise ModelError(
@@ -122,6 +116,19 @@ class Backbone:
         h, logits = self._answer(output)
         self._check_answer(h, logits, streams)
         return h, logits, state
+
+    def _run(self, x: Any, state: Any, streams: int) -> Any:
+        self._caught, self._running = None, True
+        try:
+            return self.model(x, state) if self.recurrent else self.model(x)
+        except (RuntimeError, ValueError, LookupError, TypeError, AttributeError) as error:
+            shapes = tree_map(lambda leaf: tuple(leaf.shape), x)
+            raise InputError(
+                f"{type(self.model).__name__} cannot take an input of shape {shapes} "
+                f"({streams} stream(s), one row each): {error}"
+            ) from error
+        finally:
+            self._running = False
 
     def _answer(self, output: Any) -> tuple[Tensor, Tensor | None]:
         if self.head is None:
@@ -143,9 +150,13 @@ class Backbone:
             )
         for name, tensor in (("hidden vector h", h), ("logits", logits)):
             if tensor is not None and not bool(torch.isfinite(tensor).all()):
-                raise InputError(f"the model's {name} have NaN or infinite values for this input")
+                raise ModelError(
+                    f"the model's {name} have NaN or infinite values for an input that is finite; "
+                    "look at its weights, or scale the input"
+                )
 
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
+        """Refuse to run after :meth:`close`."""
         if self._closed:
             raise ClosedError("this adapter was closed; make a new one around the model")
 
@@ -157,7 +168,3 @@ class Backbone:
             for module, training in self._was_training:
                 module.training = training
         self._closed = True
-
-
-def _shapes(x: Any) -> Any:
-    return tree_map(lambda leaf: tuple(leaf.shape), x)

@@ -53,6 +53,14 @@ class StreamBatch:
         spaces = self._spaces.values()
         return max([len(self._shared), *(len(space) for space in spaces)])
 
+    @property
+    def widths(self) -> Tensor | None:
+        """(n,) the number of labels of each stream; None while all know just the model's."""
+        if not self._spaces:
+            return None
+        each = [len(self._spaces.get(stream, self._shared)) for stream in range(self.n)]
+        return torch.tensor(each, device=self.method.device)
+
     def labels(self, stream: int) -> list[Any]:
         """The labels of one stream; columns beyond them are padding with probability 0."""
         space = self._spaces.get(stream, self._shared)
@@ -100,15 +108,20 @@ class StreamBatch:
 
     def reset(self) -> None:
         """Forget everything: all streams are as new."""
-        self._spaces.clear()
         self._state = self.method.initial_state(self.n)
+        self._spaces.clear()
         self.last = None
 
     def _as_mask(self, mask: Any) -> Tensor:
         device = self.method.device
         if mask is None:
             return torch.ones(self.n, dtype=torch.bool, device=device)
-        seen = torch.as_tensor(mask, device=device)
+        try:
+            seen = torch.as_tensor(mask, device=device)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise InputError(
+                f"the mask cannot be read, expected {self.n} booleans: {error}"
+            ) from None
         if seen.shape != (self.n,) or seen.dtype != torch.bool:
             raise InputError(
                 f"the mask has shape {tuple(seen.shape)} and type {seen.dtype}; expected {self.n} "
@@ -120,9 +133,10 @@ class StreamBatch:
         self, Y: Sequence[Any] | Tensor, seen: Tensor
     ) -> tuple[Tensor, list[tuple[int, Any]]]:
         """Label ids (n,), and (stream, label) for the labels that are new to their stream."""
-        if len(Y) != self.n:
-            raise InputError(f"got {len(Y)} labels; expected {self.n}, one per stream")
-        if isinstance(Y, Tensor) and self.method.known.are_ids:
+        count = _count(Y)
+        if count != self.n:
+            raise InputError(f"got {count} labels; expected {self.n}, one per stream")
+        if isinstance(Y, Tensor) and self.method.known.are_ids and not Y.is_floating_point():
             y = Y.to(self.method.device, torch.int64)
             known = (y >= 0) & (y < len(self.method.known))
             if bool((known | ~seen).all()):  # labels that are their own ids need no look-up
@@ -136,3 +150,11 @@ class StreamBatch:
             if found is None:
                 new.append((stream, label))
         return torch.tensor(ids, device=self.method.device), new
+
+
+def _count(Y: Any) -> Any:
+    """How many labels there are, or what was given in their place."""
+    if isinstance(Y, str) or not hasattr(Y, "__len__") or getattr(Y, "ndim", 1) != 1:
+        shape = f" of shape {tuple(Y.shape)}" if hasattr(Y, "shape") else ""
+        return f"a {type(Y).__name__}{shape} in place of the"
+    return len(Y)

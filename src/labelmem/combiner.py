@@ -237,7 +237,10 @@ class Combiner(nn.Module):
     ) -> CombinerState:
         """Give every label above the threshold a slot of its own, from the background state."""
         assert state.ids is not None
-        ids, width = state.ids, r.shape[1]
+        ids = state.ids
+        # A late label's scores are from a time when fewer labels were known.
+        width = max(r.shape[1], int(ids.max()) + 1)
+        r, s = (nn.functional.pad(x, (0, width - x.shape[1])) for x in (r, s))
         column = torch.where(ids >= 0, ids, width)
         held = torch.zeros(r.shape[0], width + 1, dtype=torch.bool, device=r.device)
         held = held.scatter(1, column, True)[:, :width]

@@ -51,7 +51,7 @@ class MemoryConfig:
             raise ConfigError(f"decay is {self.decay}; it must lie in (0, 1]")
         for name in ("cells_per_label", "capacity"):
             limit = getattr(self, name)
-            if limit is not None and (isinstance(limit, bool) or limit != int(limit) or limit < 1):
+            if limit is not None and (type(limit) is not int or limit < 1):
                 raise ConfigError(f"{name} is {limit!r}; it must be a whole number from 1, or None")
         if self.evict not in ("oldest", "weight"):
             raise ConfigError(f"evict is {self.evict!r}; it must be 'oldest' or 'weight'")

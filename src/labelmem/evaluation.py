@@ -113,7 +113,8 @@ class _Lockstepper:
         if self.watch is not None:
             self.watch(Watch(t, self.batch, probs, y, mask, recorded.order))
         new = y >= self.known
-        self.metrics.update(probs, y, mask, recorded.order, {"new": new, "seen": ~new})
+        groups = {"new": new, "seen": ~new}
+        self.metrics.update(probs, y, mask, recorded.order, groups, self.batch.widths)
         start = _now(y.device)
         self.batch.observe_ids(y, None if bool(mask.all()) else mask)
         return predicted + _now(y.device) - start

@@ -104,7 +104,8 @@ def memory_score(
         (n, K), zero elsewhere and for a stream whose memory is empty.
     """
     # alpha**delta * exp(lam cos) in logarithms, so that no power over- or underflows.
-    log_alpha = torch.log(torch.where(leads, alpha, torch.ones_like(alpha)))
+    tiny = torch.finfo(alpha.dtype).tiny  # a weight that decayed to zero counts for next to nothing
+    log_alpha = torch.log(torch.where(leads, alpha, torch.ones_like(alpha)).clamp(min=tiny))
     logits = (delta * log_alpha + lam * cosine(h, M)).masked_fill(~leads, -torch.inf)
     empty = ~leads.any(dim=1, keepdim=True)
     return torch.softmax(logits.masked_fill(empty, 0.0), dim=1) * leads
@@ -121,8 +122,9 @@ def mix(r: Tensor, s: Tensor, theta: float | Tensor) -> Tensor:
     tensor([[0.8000, 0.2000]])
     """
     P = (1 - theta) * r + theta * s
-    P = P / P.sum(dim=-1, keepdim=True)
-    return torch.where((s > 0).any(dim=-1, keepdim=True), P, r)
+    total = P.sum(dim=-1, keepdim=True)
+    holds = (s > 0).any(dim=-1, keepdim=True)
+    return torch.where(holds, P / torch.where(holds, total, torch.ones_like(total)), r)
 
 
 def margin_loss(P: Tensor, y: Tensor, margin: float) -> tuple[Tensor, Tensor]:

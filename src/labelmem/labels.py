@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from itertools import islice
 from typing import Any
 
 from labelmem.errors import ConfigError, InputError
@@ -22,7 +23,9 @@ class KnownLabels:
 
     def __init__(self, labels: Iterable[Hashable] | int) -> None:
         # A range needs no dictionary, however many labels there are.
-        self.names: Sequence[Any] = range(labels) if isinstance(labels, int) else tuple(labels)
+        names: Sequence[Any] = range(labels) if isinstance(labels, int) else [*map(plain, labels)]
+        counted = all(type(name) is int and name == i for i, name in enumerate(names))
+        self.names: Sequence[Any] = range(len(names)) if counted else tuple(names)
         self._ids: dict[Hashable, int] | None = None
         if not isinstance(self.names, range):
             self._ids = {name: i for i, name in enumerate(self.names)}
@@ -60,11 +63,16 @@ class LabelSpace:
 
     def __init__(self, known: KnownLabels, own: Iterable[Hashable] = ()) -> None:
         self.known = known
-        self.own: list[Any] = list(own)
-        self._ids = {name: len(known) + i for i, name in enumerate(self.own)}
+        # One dictionary is all: there may be many streams, and it keeps the order of arrival.
+        self._ids = {name: len(known) + i for i, name in enumerate(own)}
+
+    @property
+    def own(self) -> list[Any]:
+        """The labels that only this stream knows."""
+        return list(self._ids)
 
     def __len__(self) -> int:
-        return len(self.known) + len(self.own)
+        return len(self.known) + len(self._ids)
 
     def find(self, label: Hashable) -> int | None:
         """The id of a label in this stream, or None for one it has never met."""
@@ -76,17 +84,18 @@ class LabelSpace:
         found = self.find(label)
         if found is None:
             found = self._ids[label] = len(self)
-            self.own.append(label)
         return found
 
     def name(self, index: int) -> Any:
         """The label with this id."""
         known = len(self.known)
-        return self.known.names[index] if index < known else self.own[index - known]
+        if index < known:
+            return self.known.names[index]
+        return next(islice(self._ids, index - known, None))
 
     def names(self, width: int) -> list[Any]:
         """The labels of the first ``width`` ids."""
-        return [*self.known.names, *self.own[: width - len(self.known)]]
+        return [*self.known.names, *islice(self._ids, max(0, width - len(self.known)))]
 
 
 def plain(label: Any) -> Hashable:
@@ -97,7 +106,12 @@ def plain(label: Any) -> Hashable:
     InputError
         If the label cannot be hashed.
     """
-    if getattr(label, "ndim", None) == 0 and hasattr(label, "item"):
+    if hasattr(label, "ndim") and hasattr(label, "item"):
+        if label.ndim:  # a tensor has a hash, but no two are equal
+            raise InputError(
+                f"a label is a {type(label).__name__} of shape {tuple(label.shape)}; "
+                "give one label at a time"
+            )
         label = label.item()
     try:
         hash(label)

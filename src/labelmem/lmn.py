@@ -14,7 +14,7 @@ from labelmem import functional as F
 from labelmem.backbone import Backbone
 from labelmem.combiner import Combiner, CombinerState, CombinerStep
 from labelmem.config import MemoryConfig
-from labelmem.errors import ConfigError, ModelError
+from labelmem.errors import ConfigError, ModelError, UnsupportedError
 from labelmem.explain import Explanation, loudest_cells
 from labelmem.kernel import Kernel
 from labelmem.labels import KnownLabels
@@ -34,6 +34,8 @@ class LMNState:
     memory: LabeledMemory
     combiner: CombinerState | None
     model: Any
+    form: Any = "fixed"
+    """The form of the combiner that the streams began with."""
 
 
 @dataclass(frozen=True)
@@ -66,9 +68,13 @@ class LMN(OnlineMethod[LMNState]):
         self.backbone = Backbone(model, head=False if few_shot else head)
         self.memory = memory or MemoryConfig()
         self.key = key
-        self.known = KnownLabels(self._check_labels(named))
-        self.combiner = combiner
         self._kernel: Kernel | None = None
+        try:
+            self.known = KnownLabels(self._check_labels(named))
+            self.combiner = combiner
+        except Exception:
+            self.backbone.close()  # the model goes back as it came
+            raise
 
     @property
     def combiner(self) -> float | Combiner:
@@ -125,10 +131,11 @@ class LMN(OnlineMethod[LMNState]):
         """Empty memory, combiner at t = 0, the model's own initial state."""
         dim = self.dim if self.key is None else None
         memory = LabeledMemory(dim, self.memory, streams, self.device, self.dtype)
-        combiner = None
-        if isinstance(self.combiner, Combiner):
-            combiner = self.combiner.initial_state(streams, len(self.known))
-        return LMNState(memory, combiner, self.backbone.initial_state(streams))
+        model = self.backbone.initial_state(streams)
+        if not isinstance(self.combiner, Combiner):
+            return LMNState(memory, None, model)
+        combiner = self.combiner.initial_state(streams, len(self.known))
+        return LMNState(memory, combiner, model, self.combiner.form())
 
     @torch.no_grad()
     def advance(self, state: LMNState, x: Any, width: int) -> LMNStep:
@@ -152,6 +159,11 @@ class LMN(OnlineMethod[LMNState]):
             return LMNStep(None, s, memory_probs=s, key=key, read=read)
         r = torch.nn.functional.pad(F.model_score(logits), (0, width - logits.shape[1]))
         combined = None
+        if state.form != self._form():
+            raise UnsupportedError(
+                "this stream began with another combiner than the adapter has now; start a new "
+                "stream, or give the adapter back the combiner it had"
+            )
         if isinstance(self.combiner, Combiner):
             assert state.combiner is not None
             combined = self.combiner(state.combiner, h, width)
@@ -203,12 +215,18 @@ class LMN(OnlineMethod[LMNState]):
         state.model = rebuild(state.model, saved)
         return state
 
+    def _form(self) -> Any:
+        return self.combiner.form() if isinstance(self.combiner, Combiner) else "fixed"
+
     def signature(self) -> dict[str, Any]:
         """A saved stream must agree on labels, dimension and the form of the combiner."""
-        form: Any = "fixed"
-        if isinstance(self.combiner, Combiner):
-            form = self.combiner.form()
-        return super().signature() | {"dim": self.dim, "combiner": form}
+        return super().signature() | {
+            "dim": self.dim,
+            "dtype": str(self.dtype),
+            "combiner": self._form(),
+            "cells_per_label": self.memory.cells_per_label,
+            "capacity": self.memory.capacity,
+        }
 
     def explain(self, step: Step, label: int) -> Explanation:
         """Theta of the label, the shares of model and memory, and the cells behind it."""

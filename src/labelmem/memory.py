@@ -146,8 +146,8 @@ class LabeledMemory:
         written
             (n,) whether the stream wrote.
         """
-        self._check(h)
-        P = h.new_zeros(self.streams, 0) if P is None else P
+        P = h.new_zeros(len(h), 0) if P is None else P
+        self._check_write(h, y, P, mask)
         loss, wrong = F.margin_loss(P, y, self.config.margin)
         seen = torch.ones_like(wrong) if mask is None else mask
         self.time += seen.to(self.time.dtype)
@@ -257,6 +257,23 @@ class LabeledMemory:
                 "one vector for each stream"
             )
 
+    def _check_write(self, h: Tensor, y: Tensor, P: Tensor, mask: Tensor | None) -> None:
+        self._check(h)
+        if not bool(torch.isfinite(h).all()):
+            raise InputError("h has NaN or infinite values; nothing was written")
+        n = self.streams
+        if y.shape != (n,) or y.is_floating_point() or bool((y < 0).any()):
+            raise InputError(
+                f"y has shape {tuple(y.shape)} and type {y.dtype}; expected {n} label ids from 0"
+            )
+        if P.ndim != 2 or len(P) != n:
+            raise InputError(f"P has shape {tuple(P.shape)}; expected {n} rows of probabilities")
+        if mask is not None and (mask.shape != (n,) or mask.dtype != torch.bool):
+            raise InputError(
+                f"the mask has shape {tuple(mask.shape)} and type {mask.dtype}; "
+                f"expected {n} booleans"
+            )
+
     def tensors(self) -> dict[str, Tensor]:
         """Everything that must be saved to continue bit for bit, without the spare positions."""
         k = self._filled
@@ -266,8 +283,8 @@ class LabeledMemory:
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """Take over what :meth:`tensors` gave; shapes must fit."""
-        for name, tensor in tensors.items():
-            setattr(self, name, tensor.to(self.used.device).clone())
+        for name in self.tensors():
+            setattr(self, name, tensors[name].to(self.used.device).clone())
         self._filled = self.label.shape[1]
         self.dim = self.v.shape[2] or None
 

@@ -122,6 +122,7 @@ class StreamMetrics:
         mask: Tensor | None = None,
         streams: Sequence[int] | None = None,
         groups: Mapping[str, Tensor] | None = None,
+        widths: Tensor | None = None,
     ) -> None:
         """Count n predictions; one transfer from the device, however many groups there are.
 
@@ -138,9 +139,12 @@ class StreamMetrics:
             several times, its rows in the order of time.
         groups
             Names of parts whose accuracy is wanted apart, each with the (n,) rows in it.
+        widths
+            (n,) how many of the columns are labels of the row's own stream; the rest is padding and
+            ties with nothing. All of them if None.
         """
         groups = groups or {}
-        kept, values = _score(probs, y, mask, groups)
+        kept, values = _score(probs, y, mask, groups, widths)
         ids = range(len(y)) if streams is None else [operator.index(i) for i in streams]
         if len(ids) != len(y):
             raise InputError(f"streams names {len(ids)} rows, probs has {len(y)}; give one per row")
@@ -264,14 +268,18 @@ class StreamMetrics:
 
 
 def _score(
-    probs: Tensor, y: Tensor, mask: Tensor | None, groups: Mapping[str, Tensor]
+    probs: Tensor,
+    y: Tensor,
+    mask: Tensor | None,
+    groups: Mapping[str, Tensor],
+    widths: Tensor | None,
 ) -> tuple[npt.NDArray[np.int64], dict[str, Array]]:
     """Which rows count, and what each of them adds to every column."""
     probs, y = _checked(probs, y)
     if mask is None:
         mask = torch.ones(len(y), dtype=torch.bool)
     flags = [_flag(f"group {name!r}", flag, len(y)) for name, flag in groups.items()]
-    table = _to_host(_measure(probs, y), [_flag("mask", mask, len(y)), *flags])
+    table = _to_host(_measure(probs, y, widths), [_flag("mask", mask, len(y)), *flags])
     kept = np.flatnonzero(table[4])
     p, rank, hit, top = table[:4, kept]
     _check_probabilities(p, top)
@@ -301,19 +309,21 @@ def _seen(tensor: Tensor) -> str:
     return f"{tensor.dtype} of shape {tuple(tensor.shape)}"
 
 
-def _measure(probs: Tensor, y: Tensor) -> Tensor:
+def _measure(probs: Tensor, y: Tensor, widths: Tensor | None = None) -> Tensor:
     """P(y), rank of y, whether y comes first, and the greatest P: (4, n) on the same device."""
     probs = probs.to(torch.float64 if probs.dtype == torch.float64 else torch.float32)
     rows, width = probs.shape
     if width == 0:  # nothing is known yet: y would be the only label, but that is no hit
         return probs.new_tensor([0, 1, 0, 0])[:, None].expand(4, rows)
-    known = (y >= 0) & (y < width)
+    known = (y >= 0) & (y < (width if widths is None else widths))
     p = probs.gather(1, torch.where(known, y, 0)[:, None]) * known[:, None]
     # One buffer of floats for all comparisons: several times faster than sums of booleans, and
     # exact up to 16 million labels.
     buffer = torch.empty_like(probs)
     above = torch.gt(probs, p, out=buffer).sum(1)
     equal = torch.eq(probs, p, out=buffer)
+    if widths is not None:
+        equal.mul_(torch.arange(width, device=y.device) < widths[:, None])
     rank = 1 + above + (equal.sum(1) - known.to(probs.dtype)) / 2
     earlier = equal.mul_(torch.arange(width, device=y.device) < y[:, None]).sum(1)
     hit = known & (above == 0) & (earlier == 0)

@@ -55,7 +55,7 @@ def lockstep_batches(
         raise InputError("there are no sequences; expected pairs of inputs and labels")
     by_length = sorted(range(len(checked)), key=lambda i: -len(checked[i][1]))
     for start in range(0, len(by_length), batch_size):
-        yield _padded(checked, by_length[start : start + batch_size], known)
+        yield _padded(checked, by_length[start : start + batch_size], known, device)
 
 
 def split_streams(
@@ -65,7 +65,7 @@ def split_streams(
     if len(sequences) < 2:
         raise InputError(f"got {len(sequences)} sequence(s); two are needed to hold one out")
     order = torch.randperm(len(sequences), generator=torch.Generator().manual_seed(seed)).tolist()
-    held = max(1, round(fraction * len(sequences)))
+    held = min(max(1, round(fraction * len(sequences))), len(sequences) - 1)
     return [sequences[i] for i in order[held:]], [sequences[i] for i in order[:held]]
 
 
@@ -84,10 +84,11 @@ def _checked(i: int, sequence: Recorded, device: torch.device, dtype: torch.dtyp
     return x, y
 
 
-def _padded(checked: list[Recorded], order: list[int], known: KnownLabels) -> Lockstep:
+def _padded(
+    checked: list[Recorded], order: list[int], known: KnownLabels, device: torch.device
+) -> Lockstep:
     lengths = [len(checked[i][1]) for i in order]
     longest = max(lengths)
-    device = next(leaves(checked[order[0]][0])).device
     y = torch.zeros(len(order), longest, dtype=torch.int64)
     width = len(known)
     for row, i in enumerate(order):
@@ -95,6 +96,9 @@ def _padded(checked: list[Recorded], order: list[int], known: KnownLabels) -> Lo
         width = max(width, labels)
 
     def stack(*parts: Tensor) -> Tensor:
+        if len({part.shape[1:] for part in parts}) > 1:
+            shapes = sorted({tuple(part.shape[1:]) for part in parts})
+            raise InputError(f"inputs of one step have shape {shapes[0]} here, {shapes[1]} there")
         steps = torch.arange(longest, device=device)
         return torch.stack([part[steps.clamp(max=len(part) - 1)] for part in parts])
 

@@ -93,7 +93,7 @@ class Stepping(ABC, Generic[S]):
     def check_signature(self, saved: dict[str, Any], path: str | Path) -> None:
         """Refuse state that belongs to another method, model or label set."""
         ours = self.signature()
-        for key in ours.keys() | saved.keys():
+        for key in ours | saved:
             if ours.get(key) != saved.get(key):
                 raise MismatchError(
                     f"{path} was saved with {key} = {saved.get(key)!r}, here it is "

@@ -145,8 +145,8 @@ class Stream:
 
     def reset(self) -> None:
         """Forget everything: the stream is as new."""
-        self.space = LabelSpace(self.method.known)
         self._state = self.method.initial_state(1)
+        self.space = LabelSpace(self.method.known)
         self.observed, self._latest = 0, None
 
     def save(self, path: str | Path) -> None:
@@ -167,7 +167,7 @@ class Stream:
         own = [decode_label(label) for label in meta["own_labels"]]
         try:
             stream._state = method.restore(tensors, 1)
-        except (KeyError, RuntimeError, ValueError) as error:
+        except (KeyError, RuntimeError, ValueError, TypeError) as error:
             raise CorruptFileError(f"{path} lacks a part of the state: {error}") from error
         stream.space = LabelSpace(method.known, own)
         stream.observed = int(meta["observed"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -26,14 +27,14 @@ def tree_map(f: Callable[..., Any], tree: Any, *others: Any) -> Any:
     if isinstance(tree, Mapping):
         return {k: tree_map(f, v, *(o[k] for o in others)) for k, v in tree.items()}
     if isinstance(tree, tuple | list):
-        return type(tree)(tree_map(f, *parts) for parts in zip(tree, *others, strict=True))
+        return _like(tree, [tree_map(f, *parts) for parts in zip(tree, *others, strict=True)])
     return f(tree, *others)
 
 
 def leaves(tree: Any) -> Iterator[Tensor]:
-    """The tensors of a tree, in order."""
+    """The tensors of a tree, in an order that does not depend on how dictionaries were filled."""
     if isinstance(tree, Mapping):
-        tree = list(tree.values())
+        tree = [tree[key] for key in sorted(tree, key=str)]
     if isinstance(tree, tuple | list):
         for part in tree:
             yield from leaves(part)
@@ -43,34 +44,51 @@ def leaves(tree: Any) -> Iterator[Tensor]:
 
 def rebuild(like: Any, flat: Iterator[Tensor]) -> Any:
     """A tree of the form of ``like`` with the given leaves; the inverse of :func:`leaves`."""
-    return tree_map(lambda _: next(flat), like)
+    if like is None:
+        return None
+    if isinstance(like, Mapping):
+        built = {key: rebuild(like[key], flat) for key in sorted(like, key=str)}
+        return {key: built[key] for key in like}
+    if isinstance(like, tuple | list):
+        return _like(like, [rebuild(part, flat) for part in like])
+    return next(flat)
+
+
+def _like(old: Any, parts: list[Any]) -> Any:
+    """Parts as the kind of sequence that ``old`` is; a named tuple takes them one by one."""
+    return type(old)(*parts) if hasattr(old, "_fields") else type(old)(parts)
 
 
 def as_tensors(x: Any, device: torch.device, dtype: torch.dtype, what: str) -> Any:
     """Copy an input to tensors on the device, refusing what is not a finite number.
 
-    Floating point inputs get the model's ``dtype``; whole numbers stay whole.
+    Floating point inputs get the model's ``dtype``; whole numbers stay whole. Tuples and
+    dictionaries are trees; a list of numbers is one array.
     """
+    if isinstance(x, Mapping):
+        return {key: as_tensors(part, device, dtype, what) for key, part in x.items()}
+    if isinstance(x, tuple):
+        return _like(x, [as_tensors(part, device, dtype, what) for part in x])
+    return None if x is None else _as_tensor(x, device, dtype, what)
 
-    def convert(leaf: Any) -> Tensor:
-        try:
-            # A copy: the caller may reuse its buffer before the label arrives.
-            tensor = torch.as_tensor(leaf).detach().clone().to(device)
-        except (TypeError, ValueError, RuntimeError) as error:
-            raise InputError(
-                f"{what} is a {type(leaf).__name__} that is not a tensor or array: {error}"
-            ) from None
-        if not tensor.is_floating_point():
-            return tensor
-        if not bool(torch.isfinite(tensor).all()):
-            bad = int((~torch.isfinite(tensor)).sum())
-            raise InputError(
-                f"{what} of shape {tuple(tensor.shape)} has {bad} NaN or infinite values; "
-                "every value must be finite. Nothing was changed"
-            )
-        return tensor.to(dtype)
 
-    # A list of numbers is one array, not a tree of numbers.
-    if isinstance(x, list):
-        return convert(x)
-    return tree_map(convert, x)
+def _as_tensor(x: Any, device: torch.device, dtype: torch.dtype, what: str) -> Tensor:
+    try:
+        # Always a copy: the caller may reuse its buffer before the label arrives.
+        if not isinstance(x, Tensor):
+            x = torch.from_numpy(np.array(x))
+        tensor: Tensor = x.detach().to(device, copy=True)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InputError(
+            f"{what} is a {type(x).__name__} that is not a tensor or array of numbers: {error}"
+        ) from None
+    if not tensor.is_floating_point():
+        return tensor
+    tensor = tensor.to(dtype)
+    if not bool(torch.isfinite(tensor).all()):
+        bad = int((~torch.isfinite(tensor)).sum())
+        raise InputError(
+            f"{what} of shape {tuple(tensor.shape)} has {bad} NaN or infinite values; "
+            "every value must be finite. Nothing was changed"
+        )
+    return tensor

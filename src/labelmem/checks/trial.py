@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -76,8 +77,12 @@ class Trial:
             for t, label in enumerate(self._labels(number, generator))
         ]
 
+    @cached_property
+    def _known(self) -> list[Any]:
+        return list(self.make().known.names[:3])
+
     def _labels(self, number: int, generator: torch.Generator) -> list[Any]:
-        known = list(self.make().known.names[:3])
+        known = self._known
         new = [f"new-{(number + i) % 4}" for i in range(3)]
         pool = [*known, *new]
         # Users meet the new labels in an order of their own, and some of them again at random.

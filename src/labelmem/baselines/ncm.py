@@ -1,0 +1,146 @@
+"""Nearest class mean: the label whose average hidden vector is closest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self
+
+import torch
+from torch import Tensor
+
+from labelmem import functional as F
+from labelmem.baselines.base import masked_softmax, refuse_options, require
+from labelmem.baselines.class_means import ClassMeans, OwnMeans
+from labelmem.baselines.model_method import ModelMethod, ModelState, ModelStep
+from labelmem.baselines.slots import FREE, overwritten
+from labelmem.online import Recorded
+
+__all__ = ["NCM", "NCMOptions"]
+
+
+@dataclass(frozen=True)
+class NCMOptions:
+    """How near is near."""
+
+    metric: Literal["euclidean", "cosine"] = "euclidean"
+    """Squared distance divided by the dimension, or cosine."""
+    temperature: float = 1.0
+    """Factor on the closeness inside the softmax: the larger, the more sure."""
+    prior: float | None = None
+    """The most vectors that a label's training mean counts as; None: as many as there were.
+    The smaller, the faster a stream moves its means."""
+
+    def __post_init__(self) -> None:
+        known = self.metric in ("euclidean", "cosine")
+        require(known, "metric", self.metric, "must be 'euclidean' or 'cosine'")
+        good = self.temperature > 0 and math.isfinite(self.temperature)
+        require(good, "temperature", self.temperature, "must be a positive number")
+        require(self.prior is None or self.prior > 0, "prior", self.prior, "must be positive")
+
+
+@dataclass
+class NCMState(ModelState):
+    """The means that the streams have moved."""
+
+    ids: Tensor
+    mean: Tensor
+    count: Tensor
+
+    @property
+    def own(self) -> OwnMeans:
+        """The same, as one thing."""
+        return OwnMeans(self.ids, self.mean, self.count)
+
+    @own.setter
+    def own(self, own: OwnMeans) -> None:
+        self.ids, self.mean, self.count = own.ids, own.mean, own.count
+
+
+class NCM(ModelMethod[NCMState, NCMOptions]):
+    """Classify by the nearest of the running class means of the frozen model's h.
+
+    Means fitted on training streams are shared; each stream continues those of the labels it meets,
+    and starts new ones for labels of its own. A label without a mean has probability 0, and while
+    there is no mean at all nothing is predicted.
+
+    Examples
+    --------
+    >>> stream = NCM(torch.nn.Identity(), labels=()).stream()   # few-shot: h is the input
+    >>> for x, y in [([0.0, 0.0], "origin"), ([4.0, 4.0], "corner"), ([1.0, 0.0], "origin")]:
+    ...     _ = stream.predict(x)
+    ...     stream.observe(y)
+    >>> stream.predict([1.0, 1.0]).label
+    'origin'
+
+    References
+    ----------
+    Mensink et al. (2013), Distance-based image classification: generalizing to new classes at
+    near-zero cost; Snell et al. (2017), Prototypical networks for few-shot learning.
+    """
+
+    name = "ncm"
+    Options = NCMOptions
+    needs_logits = False
+    means: ClassMeans | None = None
+    """What was fitted."""
+
+    def fit(self, sequences: Iterable[Recorded], batch_size: int = 256, **options: Any) -> Self:
+        """Average h over the training streams, afresh."""
+        refuse_options(self.name, options)
+        means = None
+        for h, y in self.hidden(sequences, batch_size):
+            if means is None:
+                means = ClassMeans.none(len(self.known), h.shape[1], h)
+            means = means.with_more(h, y)
+        self.means = means
+        return self
+
+    def initial_state(self, streams: int) -> NCMState:
+        """No mean moved."""
+        like = torch.empty(0, dtype=self.dtype, device=self.device)
+        own = OwnMeans.none(streams, self.dim or 0, like)
+        model = self.backbone.initial_state(streams)
+        return NCMState(streams, model, own.ids, own.mean, own.count)
+
+    def advance(self, state: NCMState, x: Any, width: int) -> ModelStep:
+        """Softmax of the closeness to every mean."""
+        step = self.see(state, x, width)
+        shared, own = self._means(step.h), _sized(state.own, step.h)
+        scores = step.h.new_zeros(state.streams, width)
+        scores[:, : len(shared.mean)] = self._closeness(step.h, shared.mean)
+        scores = overwritten(scores, own.ids, self._closeness(step.h, own.mean))
+        valid = torch.zeros_like(scores, dtype=torch.bool)
+        valid[:, : len(shared.mean)] = shared.count > 0
+        valid = overwritten(valid, own.ids, own.ids != FREE)
+        return replace(step, probs=masked_softmax(scores, valid))
+
+    def learn(self, state: NCMState, step: ModelStep, y: Tensor, mask: Tensor | None) -> None:
+        """Move the mean of the label towards h."""
+        own = _sized(state.own, step.h)
+        state.own = own.moved(self._means(step.h), step.h, y, mask)
+
+    def _means(self, h: Tensor) -> ClassMeans:
+        if self.means is None:
+            return ClassMeans.none(len(self.known), h.shape[1], h)
+        return self.means.capped(self.options.prior)
+
+    def _closeness(self, h: Tensor, means: Tensor) -> Tensor:
+        """Of h (n, d) to shared means (K, d) or each stream's own (n, K, d), as (n, K)."""
+        factor = self.options.temperature
+        if self.options.metric == "cosine":
+            return factor * _dots(F.normalise(h), F.normalise(means))
+        # -|h - mean|^2 without |h|^2, which all labels share, so that the softmax drops it.
+        return factor * (2 * _dots(h, means) - means.square().sum(dim=-1)) / h.shape[1]
+
+
+def _dots(h: Tensor, means: Tensor) -> Tensor:
+    return h @ means.T if means.ndim == 2 else torch.einsum("nd,nkd->nk", h, means)
+
+
+def _sized(own: OwnMeans, h: Tensor) -> OwnMeans:
+    """Few-shot: the length of h is known only now."""
+    if own.mean.shape[2] == h.shape[1]:
+        return own
+    return replace(own, mean=h.new_zeros(*own.ids.shape, h.shape[1]))

@@ -1,0 +1,85 @@
+"""Finding methods by name: ``session-knn`` lives in ``session_knn.py``, and so on."""
+
+from __future__ import annotations
+
+import inspect
+import pkgutil
+from collections.abc import Hashable, Iterable
+from importlib import import_module
+from typing import Any
+
+from torch import nn
+
+import labelmem.baselines as package
+from labelmem.baselines.base import Baseline
+from labelmem.errors import ConfigError
+
+__all__ = ["make", "method", "methods"]
+
+
+def methods() -> dict[str, type[Baseline[Any, Any]]]:
+    """All methods by name, alphabetically.
+
+    Examples
+    --------
+    >>> sorted(methods())[:3]
+    ['counter', 'knn', 'ncm']
+    """
+    files = sorted(module.name for module in pkgutil.iter_modules(package.__path__))
+    found = ((file.replace("_", "-"), _class_in(file)) for file in files)
+    return {name: cls for name, cls in found if cls is not None}
+
+
+def method(name: str) -> type[Baseline[Any, Any]]:
+    """One method by name; no other is imported.
+
+    Examples
+    --------
+    >>> method("static").__name__
+    'Static'
+    >>> method("oracle")
+    Traceback (most recent call last):
+    labelmem.errors.ConfigError: there is no method 'oracle'; there are counter, ...
+    """
+    file = name.replace("-", "_")
+    files = {module.name for module in pkgutil.iter_modules(package.__path__)}
+    cls = _class_in(file) if file in files else None
+    if cls is None or cls.name != name:
+        raise ConfigError(f"there is no method {name!r}; there are {', '.join(methods())}")
+    return cls
+
+
+def make(
+    name: str,
+    model: nn.Module | None = None,
+    labels: Iterable[Hashable] | int | None = None,
+    head: str | nn.Module | None = None,
+    **options: Any,
+) -> Baseline[Any, Any]:
+    """Make a method from what a configuration file has: its name, a model or labels, options.
+
+    A method that looks at labels only takes their number, or names, from the model if there is one.
+
+    Examples
+    --------
+    >>> make("counter", labels=["cat", "dog"], theta=0.3).options.theta
+    0.3
+    >>> make("static", nn.Linear(2, 3)).stream().labels
+    [0, 1, 2]
+    """
+    cls = method(name)
+    return cls.made(model, labels, head, cls.chosen_options(**options))
+
+
+def _class_in(file: str) -> type[Baseline[Any, Any]] | None:
+    """The method that a file of this package defines, if it does."""
+    module = import_module(f"{package.__name__}.{file}")
+    for value in vars(module).values():
+        if (
+            inspect.isclass(value)
+            and issubclass(value, Baseline)
+            and value.__module__ == module.__name__
+            and getattr(value, "name", None) == file.replace("_", "-")
+        ):
+            return value
+    return None

@@ -1,0 +1,194 @@
+"""Dynamic evaluation: gradient descent on all weights of the model, after every label."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, grad, vmap
+
+from labelmem.baselines.base import masked_softmax, refuse_infinite, require
+from labelmem.baselines.model_method import ModelMethod, ModelState, ModelStep
+from labelmem.baselines.state import chosen, wider
+from labelmem.errors import InputError
+from labelmem.online import Step
+from labelmem.trees import tree_map
+
+__all__ = ["SGDAll", "SGDAllOptions"]
+
+_MODEL_ERRORS = (RuntimeError, ValueError, IndexError, TypeError)
+
+
+@dataclass(frozen=True)
+class SGDAllOptions:
+    """How to step, and how far to stray."""
+
+    lr: float = 0.01
+    """Learning rate."""
+    decay: float = 0.0
+    """Share of the way back to the model's own weights that each step goes."""
+
+    def __post_init__(self) -> None:
+        good = self.lr >= 0 and math.isfinite(self.lr)
+        require(good, "lr", self.lr, "must be a number from 0")
+        require(0 <= self.decay < 1, "decay", self.decay, "must lie in [0, 1)")
+
+
+@dataclass
+class SGDAllState(ModelState):
+    """A copy of all weights for each stream, rows for its own labels, and how many it has met."""
+
+    weights: dict[str, Tensor]
+    """By parameter, (n, ...); rows of the last layer for new labels are apart, below."""
+    rows: dict[str, Tensor]
+    """``weight`` (n, E, d) and ``bias`` (n, E)."""
+    own: Tensor
+    """(n,)."""
+
+
+class SGDAll(ModelMethod[SGDAllState, SGDAllOptions]):
+    """One step of gradient descent on -log P(y) in every weight, after every label.
+
+    Each stream has a copy of all weights. A recurrent model's state is carried on but the gradient
+    goes back one step only. A new label gets a row of zeros in the last layer first, then takes
+    part in the step.
+
+    The streams are batched with ``torch.func.vmap``. Where the model has an operation that vmap
+    does not know (fused recurrent layers on some devices) they are taken one after another.
+
+    Examples
+    --------
+    >>> model = nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 2))
+    >>> stream = SGDAll(model, options=SGDAllOptions(lr=0.5)).stream()
+    >>> for _ in range(5):
+    ...     p = stream.predict([1.0, 1.0])
+    ...     stream.observe("new")
+    >>> stream.predict([1.0, 1.0]).label
+    'new'
+
+    References
+    ----------
+    Mikolov et al. (2010), Recurrent neural network based language model (dynamic test); Krause et
+    al. (2018), Dynamic evaluation of neural sequence models, for ``decay``.
+    """
+
+    name = "sgd-all"
+    Options = SGDAllOptions
+    _one_by_one = False  # becomes True when vmap has failed where a single stream has not
+
+    def initial_state(self, streams: int) -> SGDAllState:
+        """The model's own weights, not yet copied."""
+        assert self.backbone.head is not None
+        like, dim = self.backbone.head.weight, self.backbone.head.in_features
+        return SGDAllState(
+            streams,
+            self.backbone.initial_state(streams),
+            {name: p.expand(streams, *p.shape) for name, p in self._weights().items()},
+            {"weight": like.new_zeros(streams, 0, dim), "bias": like.new_zeros(streams, 0)},
+            torch.zeros(streams, dtype=torch.int64, device=self.device),
+        )
+
+    def _weights(self) -> dict[str, Tensor]:
+        return {name: p.detach() for name, p in self.backbone.model.named_parameters()}
+
+    @torch.no_grad()
+    def advance(self, state: SGDAllState, x: Any, width: int) -> ModelStep:
+        """What each stream's own copy of the model says."""
+        self.backbone.check_open()
+        self.backbone.model.eval()
+        scores, model_state = self._mapped(
+            self._scores, state.weights, state.rows, x, state.model, streams=state.streams
+        )
+        refuse_infinite(scores)
+        scores = wider(scores, width)
+        probs = masked_softmax(scores, self._has(state.own, scores.shape[1]))
+        return ModelStep(x, probs, model_state=model_state)
+
+    def rebase(self, state: SGDAllState, step: Step, width: int) -> Step:
+        """Late label: all moves on from the weights of now."""
+        return self.advance(state, step.x, width)
+
+    def learn(self, state: SGDAllState, step: ModelStep, y: Tensor, mask: Tensor | None) -> None:
+        """Give a new label its row, then take the step in all weights."""
+        own = chosen(mask, torch.maximum(state.own, y + 1 - len(self.known)), state.own)
+        extra = int(own.max())
+        rows = {name: wider(tensor, extra) for name, tensor in state.rows.items()}
+        y = y.clamp(max=len(self.known) + extra - 1)
+        has = self._has(own, len(self.known) + extra)
+        slopes = self._mapped(
+            grad(self._loss, argnums=(0, 1)),
+            *(state.weights, rows, step.x, state.model, y, has),
+            streams=state.streams,
+        )
+        start = {name: p[None] for name, p in self._weights().items()}
+        origin = {name: torch.zeros_like(tensor) for name, tensor in rows.items()}
+        new = tree_map(self._stepped, (state.weights, rows), slopes, (start, origin))
+        state.weights, state.rows = chosen(mask, new, (state.weights, rows))
+        state.own = own
+
+    def _stepped(self, weight: Tensor, slope: Tensor, origin: Tensor) -> Tensor:
+        return weight - self.options.lr * slope - self.options.decay * (weight - origin)
+
+    def _scores(
+        self, weights: dict[str, Tensor], rows: dict[str, Tensor], x: Any, model_state: Any
+    ) -> tuple[Tensor, Any]:
+        """Logits (L + E,) and next state of one stream, with the given weights."""
+        given = [tree_map(lambda leaf: leaf[None], x)]
+        if self.backbone.recurrent:
+            given.append(tree_map(lambda leaf: leaf[None], model_state))
+        caught: list[tuple[Tensor, Tensor]] = []
+        assert self.backbone.head is not None
+        hook = self.backbone.head.register_forward_hook(
+            lambda _, inputs, output: caught.append((inputs[0], output))
+        )
+        try:
+            output = functional_call(self.backbone.model, weights, tuple(given))
+        finally:
+            hook.remove()
+        h, logits = caught[-1]
+        if self.backbone.head.bias is None:
+            rows = rows | {"bias": rows["bias"] * 0}
+        extra = nn.functional.linear(h, rows["weight"], rows["bias"])
+        next_state = output[-1] if self.backbone.recurrent else None
+        next_state = tree_map(lambda leaf: leaf[0], next_state)
+        return torch.cat([logits, extra], dim=1)[0], next_state
+
+    def _loss(
+        self,
+        weights: dict[str, Tensor],
+        rows: dict[str, Tensor],
+        x: Any,
+        model_state: Any,
+        y: Tensor,
+        has: Tensor,
+    ) -> Tensor:
+        """-log P(y) of one stream, over the labels it ``has``."""
+        scores, _ = self._scores(weights, rows, x, model_state)
+        log_p = torch.log_softmax(torch.where(has, scores, -torch.inf), dim=0)
+        return -log_p.gather(0, y[None])[0]
+
+    def _mapped(self, f: Callable[..., Any], *args: Any, streams: int) -> Any:
+        """Apply ``f``, written for one stream, to all of them."""
+        if streams > 1 and not self._one_by_one:
+            try:
+                return vmap(f)(*args)
+            except _MODEL_ERRORS:  # the model's fault, or vmap's? one stream alone will tell
+                pass
+        try:
+            # Fused recurrent kernels of CUDA have no backward in eval mode, the plain ones have.
+            fused = any(isinstance(part, nn.RNNBase) for part in self.backbone.model.modules())
+            with torch.backends.cudnn.flags(enabled=not fused):
+                each = [f(*tree_map(lambda leaf, i=i: leaf[i], args)) for i in range(streams)]
+        except _MODEL_ERRORS as error:
+            name = type(self.backbone.model).__name__
+            raise InputError(f"{name} cannot take this input: {error}") from error
+        self._one_by_one |= streams > 1
+        return tree_map(lambda *parts: torch.stack(parts), *each)
+
+    def _has(self, own: Tensor, width: int) -> Tensor:
+        """(n, width) whether the stream has the label."""
+        return torch.arange(width, device=own.device) < len(self.known) + own[:, None]

@@ -1,0 +1,101 @@
+"""The colours of all plots: calm, safe for colour-blind eyes, with a twin for dark pages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+__all__ = ["COLOURS", "GRID", "INK", "MUTED", "Look", "css_variables", "look_of", "looks", "themed"]
+
+
+@dataclass(frozen=True)
+class Colour:
+    """One colour on light and on dark ground."""
+
+    light: str
+    dark: str
+
+
+COLOURS = {
+    "blue": Colour("#0067a5", "#5ab4ff"),
+    "sky": Colour("#3a8fc9", "#a5d3f5"),
+    "orange": Colour("#c4501b", "#ff9a6b"),
+    "green": Colour("#00795a", "#4fd1a5"),
+    "grey": Colour("#6b6f76", "#a3a9b2"),
+    "purple": Colour("#8f4a9c", "#d49be0"),
+    "brown": Colour("#86690a", "#dfc25a"),
+}
+"""Neighbours differ in lightness as well as in hue, so that they survive a grey print."""
+
+INK = "#22262b"
+MUTED = "#5c6269"
+GRID = "#dfe3e8"
+_PAGE = {
+    "ink": Colour(INK, "#e8eaed"),
+    "muted": Colour(MUTED, "#a8afb8"),
+    "grid": Colour(GRID, "#383d44"),
+}
+
+
+@dataclass(frozen=True)
+class Look:
+    """How one series is drawn: never by colour alone."""
+
+    colour: str
+    dash: str = "solid"
+    marker: str = "o"
+
+    @property
+    def hex(self) -> str:
+        """The colour on light ground."""
+        return COLOURS[self.colour].light
+
+
+_METHODS = {
+    "lmn": Look("blue", "solid", "o"),
+    "lmn-fixed": Look("sky", "dashed", "s"),
+    "sgd-head": Look("orange", "dashdot", "^"),
+    "counter": Look("green", "dotted", "D"),
+    "ncm": Look("green", "dotted", "D"),
+    "static": Look("grey", "solid", "v"),
+}
+_SPARE = (
+    Look("purple", "solid", "P"),
+    Look("brown", "dashed", "X"),
+    Look("purple", "dotted", "<"),
+    Look("brown", "dashdot", ">"),
+    Look("orange", "dashed", "p"),
+    Look("green", "solid", "*"),
+)
+
+
+def looks(names: Sequence[str]) -> dict[str, Look]:
+    """The looks of some methods: those everybody knows keep theirs, others share what is left.
+
+    Examples
+    --------
+    >>> looks(["lmn", "mine"])["mine"].colour
+    'purple'
+    """
+    spare = iter(_SPARE * (1 + len(names) // len(_SPARE)))
+    return {name: _METHODS[name] if name in _METHODS else next(spare) for name in names}
+
+
+def look_of(index: int) -> Look:
+    """The look of the ``index``-th of some series that are not methods."""
+    names = list(COLOURS)
+    dashes = ("solid", "dashed", "dashdot", "dotted")
+    return Look(names[index % len(names)], dashes[index % len(dashes)])
+
+
+def css_variables(dark: bool) -> str:
+    """The colours as custom properties of a style sheet."""
+    named = _PAGE | COLOURS
+    return " ".join(f"--{n}: {c.dark if dark else c.light};" for n, c in named.items())
+
+
+def themed(svg: str) -> str:
+    """Replace the light colours of a drawing by the page's, so that it follows dark mode."""
+    for name, colour in (_PAGE | COLOURS).items():
+        svg = svg.replace(colour.light, f"var(--{name})")
+    return svg

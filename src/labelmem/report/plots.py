@@ -1,0 +1,240 @@
+"""The plots of all reports, by matplotlib without any global state.
+
+Every function returns a figure; :func:`to_svg` and :func:`save_png` turn it into something to show.
+Series are told apart by dashes or markers as well as colours, and named where they end rather than
+in a legend that lies over them.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from labelmem.errors import MissingExtraError
+from labelmem.report.palette import GRID, INK, MUTED, Look
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["Axis", "Series", "bars", "lines", "points", "save_png", "to_svg"]
+
+_STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",  # text stays text: it can be searched, read aloud and recoloured
+    "svg.hashsalt": "labelmem",  # the same figure gives the same bytes
+    "font.family": "sans-serif",
+    "font.size": 11,
+    "text.color": INK,
+    "axes.edgecolor": MUTED,
+    "axes.labelcolor": MUTED,
+    "axes.linewidth": 0.8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": GRID,
+    "grid.linewidth": 0.8,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+    "savefig.facecolor": "none",
+}
+
+
+@dataclass(frozen=True)
+class Series:
+    """Some numbers and how they are drawn."""
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+    look: Look
+    strong: bool = False
+    """Whether it is what the plot is about, and drawn so."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What an axis shows."""
+
+    label: str
+    percent: bool = False
+    log: bool = False
+    span: tuple[float, float] | None = None
+    """Its ends; None lets the data decide."""
+
+
+def lines(series: Sequence[Series], x: Axis, y: Axis) -> Figure:
+    """Curves over time or position, each named at its right end."""
+    with _style():
+        figure, axes = _canvas(x, y)
+        for one in series:
+            axes.plot(
+                one.x,
+                one.y,
+                color=one.look.hex,
+                linestyle=one.look.dash,
+                linewidth=2.4 if one.strong else 1.6,
+                zorder=3 if one.strong else 2,
+            )
+        axes.margins(x=0)
+        _limit(axes, x, y)
+        _name_ends(axes, [one for one in series if len(one.x)])
+    return figure
+
+
+def points(series: Sequence[Series], x: Axis, y: Axis) -> Figure:
+    """One mark for each series (its first point), named beside it."""
+    with _style():
+        figure, axes = _canvas(x, y)
+        for one in series:
+            axes.plot(
+                one.x[:1],
+                one.y[:1],
+                one.look.marker,
+                color=one.look.hex,
+                markersize=10 if one.strong else 8,
+            )
+        axes.margins(x=0.12, y=0.12)
+        _limit(axes, x, y)
+        _name_points(axes, series)
+    return figure
+
+
+def bars(categories: Sequence[str], series: Sequence[Series], x: Axis, y: Axis) -> Figure:
+    """Bars side by side for each category; ``y`` of a series has one value for each."""
+    with _style():
+        figure, axes = _canvas(x, y)
+        width = 0.8 / len(series)
+        at = np.arange(len(categories))
+        for i, one in enumerate(series):
+            offset = (i - (len(series) - 1) / 2) * width
+            axes.bar(at + offset, one.y, width * 0.92, color=one.look.hex, label=one.name)
+        axes.set_xticks(at, categories)
+        axes.grid(axis="x", visible=False)
+        _limit(axes, Axis(x.label), y)
+        # Above the axes, where no bar can reach.
+        axes.legend(
+            loc="lower left", bbox_to_anchor=(0, 1), ncols=len(series), frameon=False,
+            handlelength=1, columnspacing=1.2, borderaxespad=0.2,
+        )  # fmt: skip
+    return figure
+
+
+def to_svg(figure: Figure) -> str:
+    """The figure as a complete SVG document, its text as text, the same bytes every time."""
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+    out = io.StringIO()
+    nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+    with _style():
+        FigureCanvasSVG(figure)
+        figure.savefig(out, format="svg", metadata=nothing)
+    return out.getvalue()
+
+
+def save_png(figure: Figure, path: str | Path, dpi: int = 160) -> None:
+    """Write the figure as a PNG on white ground."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    from labelmem.storage import write_file
+
+    out = io.BytesIO()
+    with _style():
+        FigureCanvasAgg(figure)
+        figure.savefig(out, format="png", dpi=dpi, facecolor="white")
+    write_file(path, out.getvalue())
+
+
+def _style() -> Any:
+    """Our settings, for as long as a figure is being drawn."""
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise MissingExtraError(
+            "plots need matplotlib, which is not installed: pip install 'labelmem[report]'"
+        ) from error
+    return matplotlib.rc_context(_STYLE)
+
+
+def _canvas(x: Axis, y: Axis) -> tuple[Figure, Axes]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(5.4, 3.4), layout="constrained")
+    axes = figure.subplots()
+    # The name of the vertical axis stands above it, level, where it can be read.
+    axes.set_title(y.label, loc="left", fontsize=11, color=MUTED, pad=12)
+    axes.set_xlabel(x.label)
+    axes.tick_params(length=0)
+    return figure, axes
+
+
+def _limit(axes: Axes, x: Axis, y: Axis) -> None:
+    from matplotlib.ticker import PercentFormatter, ScalarFormatter
+
+    for axis, wanted in ((axes.xaxis, x), (axes.yaxis, y)):
+        if wanted.log:
+            axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+            axis.set_major_formatter(ScalarFormatter())
+            axis.set_minor_formatter("")
+        if wanted.percent:
+            axis.set_major_formatter(PercentFormatter(1, decimals=0))
+        if wanted.span is not None:
+            axis.axes.set(**{f"{axis.axis_name}lim": wanted.span})
+
+
+def _name_ends(axes: Axes, series: Sequence[Series]) -> None:
+    """Write each name beside the end of its curve, apart from the others."""
+    low, high = axes.get_ylim()
+    heights = [(one.y[-1] - low) / (high - low) for one in series]
+    for one, height in zip(series, _apart(heights, gap=0.085), strict=True):
+        axes.annotate(
+            one.name,
+            xy=(1, height),
+            xycoords="axes fraction",
+            xytext=(6, 0),
+            textcoords="offset points",
+            va="center",
+            color=one.look.hex,
+            fontweight="bold" if one.strong else "normal",
+        )
+
+
+def _name_points(axes: Axes, series: Sequence[Series]) -> None:
+    """Write each name beside its mark, on the side where there is room."""
+    axes.autoscale_view()
+    to_axes = axes.transData + axes.transAxes.inverted()
+    places = [to_axes.transform((one.x[0], one.y[0])) for one in series]
+    heights = _apart([float(place[1]) for place in places], gap=0.085)
+    for one, place, height in zip(series, places, heights, strict=True):
+        right = place[0] < 0.6
+        axes.annotate(
+            one.name,
+            xy=(float(place[0]), height),
+            xycoords="axes fraction",
+            xytext=(9 if right else -9, 0),
+            textcoords="offset points",
+            ha="left" if right else "right",
+            va="center",
+            color=one.look.hex,
+            fontweight="bold" if one.strong else "normal",
+        )
+
+
+def _apart(heights: Sequence[float], gap: float) -> list[float]:
+    """Move heights as little as needed so that neighbours are at least ``gap`` apart."""
+    order = sorted(range(len(heights)), key=lambda i: heights[i])
+    placed = [heights[i] for i in order]
+    # Pushing up and pushing down both keep the gap; their mean keeps it too and moves least.
+    up, down = placed.copy(), placed.copy()
+    for i in range(1, len(placed)):
+        up[i] = max(up[i], up[i - 1] + gap)
+        down[-1 - i] = min(down[-1 - i], down[-i] - gap)
+    middle = [(a + b) / 2 for a, b in zip(up, down, strict=True)]
+    return [middle[order.index(i)] for i in range(len(heights))]

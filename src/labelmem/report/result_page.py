@@ -1,0 +1,99 @@
+"""Recorded results on one page: an overview, each data set's table and plots, and the words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from importlib import import_module
+from importlib.util import find_spec
+
+from labelmem.experiments.records import Record
+from labelmem.report.metric import metric_of
+from labelmem.report.page import Page
+from labelmem.report.result_plots import Drawing
+from labelmem.report.result_tables import NOTE, overview_of, table_of
+from labelmem.report.results import DatasetResults, TableResults
+
+__all__ = ["page_of"]
+
+
+def page_of(
+    tables: Sequence[TableResults], drawings: Mapping[tuple[str, str], Sequence[Drawing]]
+) -> Page:
+    """Build the page.
+
+    Parameters
+    ----------
+    drawings
+        The plots of each table and data set.
+    """
+    records = [record for table in tables for one in table.datasets for record in one.records]
+    page = Page("labelmem: recorded experiments", _lead(tables, records))
+    page.text(NOTE)
+    for table in tables:
+        if len(table.datasets) > 1:
+            page.section(f"{table.name}: overview")
+            page.table(overview_of(table), intervals=False)
+        for dataset in table.datasets:
+            _dataset(page, table, dataset, drawings.get((table.name, dataset.dataset), ()))
+    _words(page, tables)
+    page.section("How the runs were made")
+    page.points(_provenance(records))
+    return page
+
+
+def _lead(tables: Sequence[TableResults], records: Sequence[Record]) -> str:
+    runs = "1 run" if len(records) == 1 else f"{len(records)} runs"
+    names = ", ".join(table.name for table in tables)
+    lead = (
+        f"{runs} of {names}. Every method predicts each label before it is revealed; what can be "
+        "chosen was chosen on validation streams."
+    )
+    if (size := tables[0].size) != "paper":
+        lead += f" Size {size}: these figures show that everything runs, and nothing else."
+    return lead
+
+
+def _dataset(
+    page: Page, table: TableResults, dataset: DatasetResults, drawings: Sequence[Drawing]
+) -> None:
+    page.section(f"{table.name}: {dataset.dataset}")
+    page.table(table_of(table, dataset))
+    command = escape(table.command(dataset.dataset))
+    page.raw(f"<p>Made by <code>{command}</code></p>")
+    if drawings:
+        page.figures(*((one.svg, one.title, one.sees) for one in drawings))
+
+
+def _words(page: Page, tables: Sequence[TableResults]) -> None:
+    """What the names of methods and metrics mean."""
+    shown = [result.method for table in tables for one in table.datasets for result in one.results]
+    methods = [(name, _about(name)) for name in dict.fromkeys(shown)]
+    page.section("Methods")
+    page.terms([(name, about) for name, about in methods if about])
+    metrics = dict.fromkeys(name for table in tables for name in table.table.metrics)
+    page.section("Metrics")
+    page.terms([(metric_of(name).title, metric_of(name).meaning) for name in metrics])
+
+
+def _about(method: str) -> str:
+    """The first line of the method's own file; empty for a method that is not in the package."""
+    module = "labelmem.experiments.methods." + method.replace("-", "_")
+    if find_spec(module) is None:
+        return ""
+    return (import_module(module).__doc__ or "").strip().split("\n")[0]
+
+
+def _provenance(records: Sequence[Record]) -> list[str]:
+    def told(values: Sequence[str | None]) -> str:
+        return ", ".join(sorted({value for value in values if value})) or "not recorded"
+
+    hours = sum(float(record.get("seconds", 0)) for record in records) / 3600
+    versions = [record.get("versions", {}) for record in records]
+    libraries = sorted({library for version in versions for library in version})
+    return [
+        f"Devices: {told([record.get('device') for record in records])}.",
+        f"Time of all runs together: {hours:.1f} hours.",
+        f"Commits of the code: {told([record.get('commit') for record in records])}.",
+        *(f"Versions of {one}: {told([v.get(one) for v in versions])}." for one in libraries),
+    ]

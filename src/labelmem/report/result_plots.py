@@ -1,0 +1,198 @@
+"""Recorded results as plots: over the stream, against time, over memory size, and theta."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from labelmem.experiments.records import Record
+from labelmem.report.metric import metric_of
+from labelmem.report.naming import beside
+from labelmem.report.palette import look_of, looks
+from labelmem.report.plots import Axis, Series, lines, points, to_svg
+from labelmem.report.results import DatasetResults, Result, TableResults
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Drawing", "drawings_of"]
+
+USERS = 6
+"""How many example users' thetas are drawn at most."""
+FRAME = (330.0, 180.0)
+"""About how large the inside of a plot is, in points."""
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure, what to call its files, and what to say below it."""
+
+    name: str
+    title: str
+    sees: str
+    figure: Figure
+
+    @cached_property
+    def svg(self) -> str:
+        """The figure as an SVG document."""
+        return to_svg(self.figure)
+
+
+def drawings_of(results: TableResults, dataset: DatasetResults) -> Iterator[Drawing]:
+    """Every plot that the records of a data set allow."""
+    stem = f"{results.name}-{dataset.dataset}"
+    shown = dataset.largest()
+    # A method keeps its look in every plot.
+    styles = looks([result.method for result in shown])
+
+    def series(result: Result, x: Sequence[float], y: Sequence[float]) -> Series:
+        return Series(result.method, x, y, styles[result.method], result.method == "lmn")
+
+    if curves := [series(r, *curve) for r in shown if (curve := _curve(r.records))]:
+        yield _over_stream(f"{stem}-stream", curves)
+    deciding = results.table.metrics[0]
+    if timed := [series(r, *point) for r in shown if (point := _cost(r, deciding))]:
+        yield _against_time(f"{stem}-time", timed, deciding)
+    sizes = [series(r, *memory) for r in shown if (memory := _sizes(dataset, r.method, deciding))]
+    if sizes:
+        yield _over_memory(f"{stem}-memory", sizes, deciding)
+    for result in shown:
+        if traced := next((record for record in result.records if record.get("traces")), None):
+            yield _theta(f"{stem}-theta-{result.method}", traced)
+
+
+Points = tuple[Sequence[float], Sequence[float]]
+
+
+def _curve(records: Sequence[Record]) -> Points | None:
+    """Loss by position, averaged over seeds at the positions that all of them reach."""
+    curves = [curve for record in records if (curve := _bins(record))]
+    if not curves:
+        return None
+    reach = min(x[-1] for x, _ in curves)
+    grid = [x for x in curves[0][0] if x <= reach]
+    # Bins end where the longest stream ends, so that seeds may cut the positions differently.
+    losses = [np.interp(np.log(grid), np.log(x), y) for x, y in curves]
+    return grid, np.mean(losses, axis=0).tolist()
+
+
+def _bins(record: Record) -> Points | None:
+    """The middle of each bin, counted from 1, and its loss; without the thin bins at the end."""
+    enough = record.get("streams", 0) / 2
+    bins = [one for one in record.get("curve", []) if one["tokens"] >= enough]
+    if len(bins) < 2:
+        return None
+    middles = [(one["start"] + 1 + one["stop"]) / 2 for one in bins]
+    return middles, [float(one["loss"]) for one in bins]
+
+
+def _cost(result: Result, metric: str) -> Points | None:
+    estimate = result.estimate(metric)
+    if estimate is None or not result.us_per_token > 0:
+        return None
+    return [result.us_per_token], [estimate.value]
+
+
+def _sizes(dataset: DatasetResults, method: str, metric: str) -> Points | None:
+    found = {
+        result.cells: estimate.value
+        for result in dataset.results
+        if result.method == method
+        and result.cells is not None
+        and (estimate := result.estimate(metric)) is not None
+    }
+    return (list(found), list(found.values())) if len(found) > 1 else None
+
+
+def _over_stream(name: str, series: Sequence[Series]) -> Drawing:
+    x, y = Axis("position in the stream", log=True), Axis("loss (nats)")
+    sees = (
+        "Mean loss at each position, over all streams and seeds: how fast a method learns its "
+        "user. Positions that few streams reach are left out."
+    )
+    return Drawing(name, "Loss over the stream.", sees, _plain_ticks(lines(series, x, y)))
+
+
+def _against_time(name: str, series: Sequence[Series], metric: str) -> Drawing:
+    x = Axis("microseconds per token", log=True, span=_decades([one.x[0] for one in series]))
+    sees = f"Each mark is a method; left is faster. {_good(metric)}"
+    title = f"{_upper(metric_of(metric).title)} against time."
+    return Drawing(name, title, sees, _named(points(series, x, _axis(metric)), series))
+
+
+def _over_memory(name: str, series: Sequence[Series], metric: str) -> Drawing:
+    x = Axis("cells of the memory", log=True)
+    title = f"{_upper(metric_of(metric).title)} over memory size."
+    sees = f"For methods that were run with several sizes. {_good(metric)}"
+    return Drawing(name, title, sees, _plain_ticks(lines(series, x, _axis(metric))))
+
+
+def _theta(name: str, record: Record) -> Drawing:
+    method = record["method"]
+    series = [
+        Series(str(trace["user"]), range(1, 1 + len(trace["theta"])), trace["theta"], look_of(i))
+        for i, trace in enumerate(record["traces"][:USERS])
+        if trace["theta"]
+    ]
+    figure = lines(series, Axis("position in the stream"), Axis("theta", span=(0, 1)))
+    sees = (
+        f"How much {method} trusts the memory (1) over the model (0), for some test users of seed "
+        f"{record['seed']}."
+    )
+    return Drawing(name, f"Theta of {method} over time.", sees, figure)
+
+
+def _named(figure: Figure, series: Sequence[Series]) -> Figure:
+    """Write the names where they cover nothing, however close the marks are."""
+    axes = figure.axes[0]
+    for text in list(axes.texts):
+        text.remove()
+    order = sorted(series, key=lambda one: not one.strong)
+    to_frame = axes.transData + axes.transAxes.inverted()
+    places = [to_frame.transform((one.x[0], one.y[0])) for one in order]
+    marks = [(float(x) * FRAME[0], float(y) * FRAME[1]) for x, y in places]
+    boxes = beside(marks, [one.name for one in order], FRAME)
+    for one, mark, box in zip(order, marks, boxes, strict=True):
+        axes.annotate(
+            one.name,
+            xy=(one.x[0], one.y[0]),
+            xytext=(box.x - mark[0], box.y - mark[1]),
+            textcoords="offset points",
+            ha="center",
+            va="center",
+            fontsize=11,
+            color=one.look.hex,
+            fontweight="bold" if one.strong else "normal",
+        )
+    return _plain_ticks(figure)
+
+
+def _plain_ticks(figure: Figure) -> Figure:
+    """Write 1, 10, 100 along a logarithmic axis, not 1.0."""
+    figure.axes[0].xaxis.set_major_formatter("{x:g}")
+    return figure
+
+
+def _axis(metric: str) -> Axis:
+    found = metric_of(metric)
+    return Axis(found.title, percent=found.percent)
+
+
+def _good(metric: str) -> str:
+    best = metric_of(metric).best
+    return "" if best is None else f"{_upper(best)}er is better."
+
+
+def _decades(values: Sequence[float]) -> tuple[float, float]:
+    """Powers of ten around some values, so that the axis has at least two numbers on it."""
+    low, high = math.log10(min(values) / 1.2), math.log10(max(values) * 1.2)
+    return 10.0 ** math.floor(low), 10.0 ** math.ceil(high)
+
+
+def _upper(title: str) -> str:
+    return title[:1].upper() + title[1:]

@@ -1,0 +1,222 @@
+"""The records of all experiments, grouped by table, data set and method, averaged over seeds."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from statistics import fmean
+
+from labelmem.errors import DataError
+from labelmem.experiments.records import Record, Records, digest
+from labelmem.experiments.table import Table, load_table, table_names
+from labelmem.report.tables import Estimate
+
+__all__ = ["DatasetResults", "Result", "TableResults", "load_results"]
+
+NEEDED = ("table", "dataset", "method", "seed", "size", "config", "metrics", "started")
+"""What a record must have to be shown."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one method did on one data set: a record for each seed, all of one configuration.
+
+    Examples
+    --------
+    >>> runs = [{"seed": s, "metrics": {"mrr": m}, "interval": {"mrr": [m - 0.1, m + 0.1]}}
+    ...         for s, m in enumerate([0.25, 0.75])]
+    >>> Result("lmn", runs).estimate("mrr")
+    Estimate(value=0.5, low=0.4, high=0.6)
+    """
+
+    method: str
+    records: Sequence[Record]
+    """In the order of their seeds."""
+    cells: int | None = None
+    """The size of the memory, where the configuration sets one."""
+    left_out: int = 0
+    """How many older records with other configurations there are."""
+
+    @property
+    def seeds(self) -> list[int]:
+        """The seeds that were run."""
+        return [int(record["seed"]) for record in self.records]
+
+    @property
+    def us_per_token(self) -> float:
+        """Microseconds for each token, averaged over seeds; nan where it was not measured."""
+        times = [float(r["us_per_token"]) for r in self.records if "us_per_token" in r]
+        return fmean(times) if times else math.nan
+
+    def estimate(self, metric: str) -> Estimate | None:
+        """The mean of a metric over the seeds, between the means of the seeds' bounds."""
+        having = [record for record in self.records if metric in record["metrics"]]
+        if not having:
+            return None
+        bounds = [r.get("interval", {}).get(metric, (math.nan, math.nan)) for r in having]
+        return Estimate(
+            fmean(float(record["metrics"][metric]) for record in having),
+            fmean(float(low) for low, _ in bounds),
+            fmean(float(high) for _, high in bounds),
+        )
+
+
+@dataclass(frozen=True)
+class DatasetResults:
+    """All methods on one data set, in the order of the table."""
+
+    dataset: str
+    results: Sequence[Result]
+
+    @property
+    def records(self) -> list[Record]:
+        """Every record that counts."""
+        return [record for result in self.results for record in result.records]
+
+    @property
+    def subset(self) -> bool:
+        """Whether any of the runs read only part of what was published."""
+        return any(record.get("data", {}).get("subset", False) for record in self.records)
+
+    @property
+    def left_out(self) -> int:
+        """How many older records with other configurations there are."""
+        return sum(result.left_out for result in self.results)
+
+    @property
+    def alike(self) -> bool:
+        """Whether all methods ran with the same settings, apart from options of their own."""
+        shared = (
+            {key: value for key, value in record["config"].items() if key != "options"}
+            for record in self.records
+        )
+        return len({digest(settings) for settings in shared}) == 1
+
+    def largest(self) -> list[Result]:
+        """One result for each method: that with the largest memory where there are several."""
+        best: dict[str, Result] = {}
+        for result in self.results:
+            kept = best.setdefault(result.method, result)
+            if (result.cells or 0) > (kept.cells or 0):
+                best[result.method] = result
+        return list(best.values())
+
+
+@dataclass(frozen=True)
+class TableResults:
+    """What is recorded of one table at one size."""
+
+    table: Table
+    size: str
+    datasets: Sequence[DatasetResults]
+    shipped: bool = True
+    """Whether the table comes with the package; if not, only its records are known."""
+
+    @property
+    def name(self) -> str:
+        """The name of the table, as in its records."""
+        return self.table.name
+
+    def command(self, dataset: str) -> str:
+        """What to type to make the records of a data set."""
+        table = self.name if self.shipped else f"{self.name}.toml"
+        size = "" if self.size == "paper" else f" --size {self.size}"
+        return f"labelmem reproduce {table} --dataset {dataset}{size}"
+
+
+def load_results(folder: str | Path, size: str = "paper") -> list[TableResults]:
+    """Read every ``*.jsonl`` of a folder and group what was run at one size.
+
+    Records of the same data set, method, memory size and seed may differ in their configuration,
+    because a table was changed between runs. Only those of the newest configuration count.
+    """
+    records = [record for path in sorted(Path(folder).glob("*.jsonl")) for record in _read(path)]
+    wanted = [record for record in records if record["size"] == size]
+    if not wanted:
+        raise DataError(_nothing(Path(folder), size, records))
+    by_table = _grouped(wanted, "table")
+    return [_table(name, size, by_table[name]) for name in sorted(by_table)]
+
+
+def _read(path: Path) -> Iterable[Record]:
+    for record in Records(path):
+        missing = [name for name in NEEDED if name not in record]
+        if missing:
+            raise DataError(
+                f"{path} holds a line without {', '.join(missing)}; it must hold only records of "
+                "`labelmem reproduce`: remove the line"
+            )
+        yield record
+
+
+def _nothing(folder: Path, size: str, records: Sequence[Record]) -> str:
+    if not records:
+        return (
+            f"there are no records in {folder}; run `labelmem reproduce table2` first, or name "
+            "another folder with --results"
+        )
+    sizes = sorted({str(record["size"]) for record in records})
+    return (
+        f"the {len(records)} records in {folder} are of size {', '.join(sizes)}, none of size "
+        f"{size}; choose one with --size, or run `labelmem reproduce` with --size {size}"
+    )
+
+
+def _grouped(records: Iterable[Record], field: str) -> dict[str, list[Record]]:
+    groups: defaultdict[str, list[Record]] = defaultdict(list)
+    for record in records:
+        groups[record[field]].append(record)
+    return dict(groups)
+
+
+def _table(name: str, size: str, records: Sequence[Record]) -> TableResults:
+    shipped = name in table_names()
+    table = load_table(name) if shipped else _unknown(name, records)
+    by_dataset = _grouped(records, "dataset")
+    datasets = [
+        DatasetResults(dataset, _results(table, by_dataset[dataset]))
+        for dataset in _ordered(by_dataset, table.datasets)
+    ]
+    return TableResults(table, size, datasets, shipped)
+
+
+def _unknown(name: str, records: Sequence[Record]) -> Table:
+    """What can be told of a table from its records alone."""
+    metrics = list(dict.fromkeys(metric for record in records for metric in record["metrics"]))
+    return Table(name, name, "", metrics, [], [], {}, {}, {})
+
+
+def _results(table: Table, records: Sequence[Record]) -> list[Result]:
+    results = []
+    by_method = _grouped(records, "method")
+    for method in _ordered(by_method, table.methods):
+        by_cells: defaultdict[int | None, list[Record]] = defaultdict(list)
+        for record in by_method[method]:
+            by_cells[_cells(record)].append(record)
+        for cells in sorted(by_cells, key=lambda cells: cells or 0):
+            newest, left_out = _newest(by_cells[cells])
+            results.append(Result(method, newest, cells, left_out))
+    return results
+
+
+def _cells(record: Record) -> int | None:
+    capacity = record["config"].get("options", {}).get("memory", {}).get("capacity")
+    return None if capacity is None else int(capacity)
+
+
+def _newest(records: Sequence[Record]) -> tuple[list[Record], int]:
+    """The records with the configuration of the run that was started last, one for each seed."""
+    in_time = sorted(records, key=lambda record: datetime.fromisoformat(record["started"]))
+    current = digest(in_time[-1]["config"])
+    by_seed = {r["seed"]: r for r in in_time if digest(r["config"]) == current}
+    return [by_seed[seed] for seed in sorted(by_seed)], len(records) - len(by_seed)
+
+
+def _ordered(names: Iterable[str], order: Sequence[str]) -> list[str]:
+    """Those of ``order`` first, in that order, then the others by name."""
+    place = {name: i for i, name in enumerate(order)}
+    return sorted(names, key=lambda name: (place.get(name, len(place)), name))
