@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from labelmem.experiments.records import Records
+
+BLOCKED = """
+import sys
+for name in ("rich", "typer", "matplotlib", "sklearn", "ray"):
+    sys.modules[name] = None
+import runpy
+runpy.run_module("labelmem.experiments", run_name="__main__")
+"""
+
+
+def test_the_runner_needs_nothing_but_torch_numpy_and_safetensors(tmp_path: Path) -> None:
+    options = ["table2", "--size", "smoke", "--method", "lmn", "--results", str(tmp_path)]
+    done = subprocess.run(
+        [sys.executable, "-c", BLOCKED, *options], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("recorded")
+    assert [record["method"] for record in Records(tmp_path / "table2.jsonl")] == ["lmn"]
