@@ -18,8 +18,9 @@ from toys import (
 )
 
 from labelmem import Adapter, Combiner, MemoryConfig
-from labelmem.combiner import CombinerState, gru
+from labelmem.combining import gru
 from labelmem.errors import ConfigError, ModelError
+from labelmem.label_combiner import LabelState
 
 DIM = 3
 
@@ -52,7 +53,7 @@ def test_dense_steps_are_the_oracle_with_labels_that_join() -> None:
     state = combiner.initial_state(1, 2)
     for t, width in enumerate([2, 2, 3, 3, 5, 5, 5]):
         h = random(1, DIM, seed=t)
-        step = combiner(state, h, width)
+        step = combiner.step(state, h, width)
         expected = slow.theta(h[0].tolist(), range(width))
         assert step.theta[0].tolist() == pytest.approx(list(expected.values()), abs=1e-12)
         r, s = scores(1, width, seed=50 + t), scores(1, width, seed=90 + t)
@@ -69,7 +70,7 @@ def test_forward_is_pure_and_commit_makes_a_new_state() -> None:
         combiner = double(active_threshold=threshold)
         state = combiner.initial_state(2, 3)
         kept = {name: tensor.clone() for name, tensor in state.tensors().items()}
-        step = combiner(state, random(2, DIM), 3)
+        step = combiner.step(state, random(2, DIM), 3)
         missed = torch.tensor([[True, False], [False, True]])
         combiner.commit(state, step, scores(2, 3, seed=1), scores(2, 3, seed=2), missed)
         for name, tensor in state.tensors().items():
@@ -85,10 +86,10 @@ def test_masked_batches_are_each_stream_alone(threshold: float) -> None:
         h, r, s = random(3, DIM, seed=t), scores(3, width, seed=t), scores(3, width, seed=t + 20)
         missed = random(3, 2, seed=t + 40) > 0
         mask = torch.tensor([True, t % 2 == 0, t < 3])
-        step = combiner(together, h, width)
+        step = combiner.step(together, h, width)
         before, together = together, combiner.commit(together, step, r, s, missed, mask)
         for n in range(3):
-            one = combiner(alone[n], h[n : n + 1], width)
+            one = combiner.step(alone[n], h[n : n + 1], width)
             torch.testing.assert_close(step.theta[n], one.theta[0], rtol=0, atol=1e-12)
             if mask[n]:
                 row = slice(n, n + 1)
@@ -97,7 +98,7 @@ def test_masked_batches_are_each_stream_alone(threshold: float) -> None:
                 assert_same_row(before, together, n)
 
 
-def assert_same_row(before: CombinerState, after: CombinerState, n: int) -> None:
+def assert_same_row(before: LabelState, after: LabelState, n: int) -> None:
     """Stream n is as it was; slots that were added for others hold its background state."""
     slots = before.mu.shape[1]
     for name, tensor in before.tensors().items():
@@ -147,9 +148,9 @@ def test_a_label_that_joins_late_has_the_background_state() -> None:
         state = combiner.initial_state(1, 3)
         r = torch.tensor([[0.5, 0.5, 0.0]], dtype=torch.float64)
         for t in range(4):
-            step = combiner(state, random(1, DIM, seed=t), 3)
+            step = combiner.step(state, random(1, DIM, seed=t), 3)
             state = combiner.commit(state, step, r, r, torch.tensor([[True, False]]))
-        theta = combiner(state, random(1, DIM, seed=9), 6).theta[0]
+        theta = combiner.step(state, random(1, DIM, seed=9), 6).theta[0]
         assert torch.equal(theta[2:], theta[2].expand(4))
         assert abs(theta[0] - theta[2]) > 1e-3
 
@@ -189,7 +190,7 @@ def test_building_again_keeps_the_weights_and_refuses_another_dimension() -> Non
 def test_restart_makes_lmn_fixed_again() -> None:
     combiner = random_combiner(DIM)
     combiner.restart(0.2)
-    theta = combiner(combiner.initial_state(1, 3), torch.ones(1, DIM), 3).theta
+    theta = combiner.step(combiner.initial_state(1, 3), torch.ones(1, DIM), 3).theta
     assert theta.tolist()[0] == pytest.approx([0.2] * 3)
     with pytest.raises(ConfigError, match=r"theta is 1"):
         combiner.restart(1)

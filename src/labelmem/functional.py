@@ -13,6 +13,7 @@ from torch import Tensor
 
 __all__ = [
     "cosine",
+    "kernel_score",
     "margin_loss",
     "memory_score",
     "merge",
@@ -103,10 +104,17 @@ def memory_score(
     s
         (n, K), zero elsewhere and for a stream whose memory is empty.
     """
+    return kernel_score(cosine(h, M), alpha, leads, lam, delta)
+
+
+def kernel_score(
+    cos: Tensor, alpha: Tensor, leads: Tensor, lam: float | Tensor, delta: float | Tensor
+) -> Tensor:
+    """Eq. 3 from the cosines (n, K) of h with each label's M."""
     # alpha**delta * exp(lam cos) in logarithms, so that no power over- or underflows.
     tiny = torch.finfo(alpha.dtype).tiny  # a weight that decayed to zero counts for next to nothing
     log_alpha = torch.log(torch.where(leads, alpha, torch.ones_like(alpha)).clamp(min=tiny))
-    logits = (delta * log_alpha + lam * cosine(h, M)).masked_fill(~leads, -torch.inf)
+    logits = (delta * log_alpha + lam * cos).masked_fill(~leads, -torch.inf)
     empty = ~leads.any(dim=1, keepdim=True)
     return torch.softmax(logits.masked_fill(empty, 0.0), dim=1) * leads
 

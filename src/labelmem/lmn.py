@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from labelmem import functional as F
 from labelmem.backbone import Backbone
-from labelmem.combiner import Combiner, CombinerState, CombinerStep
+from labelmem.combiner import Combiner, CombinerState, CombinerStep, View
 from labelmem.config import MemoryConfig
 from labelmem.errors import ConfigError, ModelError, UnsupportedError
 from labelmem.explain import Explanation, loudest_cells
@@ -42,6 +42,7 @@ class LMNState:
 class LMNStep(Step):
     """A step of the adapter, with what its commit needs."""
 
+    h: Tensor | None = None
     key: Tensor | None = None
     read: MemoryRead | None = None
     combined: CombinerStep | None = None
@@ -166,12 +167,12 @@ class LMN(OnlineMethod[LMNState]):
             )
         if isinstance(self.combiner, Combiner):
             assert state.combiner is not None
-            combined = self.combiner(state.combiner, h, width)
-            theta = combined.theta
+            combined = self.combiner(state.combiner, View(h, r, s, read))
+            theta, s = combined.theta, s if combined.s is None else combined.s
         else:
             theta = r.new_full((1, 1), self.combiner).expand_as(r)
         P = F.mix(r, s, theta)
-        return LMNStep(None, P, theta, r, s, key=key, read=read, combined=combined)
+        return LMNStep(None, P, theta, r, s, h=h, key=key, read=read, combined=combined)
 
     @torch.no_grad()
     def commit(self, state: LMNState, step: Step, y: Tensor, mask: Tensor | None) -> None:
@@ -185,9 +186,9 @@ class LMN(OnlineMethod[LMNState]):
         if step.combined is not None:
             assert isinstance(self.combiner, Combiner) and state.combiner is not None
             assert step.model_probs is not None and step.memory_probs is not None
-            r, s = step.model_probs, step.memory_probs
-            missed = torch.stack([misses(r, y), misses(s, y)], dim=1)
-            state.combiner = self.combiner.commit(state.combiner, step.combined, r, s, missed, mask)
+            assert step.h is not None and step.read is not None
+            view = View(step.h, step.model_probs, step.memory_probs, step.read)
+            state.combiner = self.combiner.observe(state.combiner, step.combined, view, y, mask)
         assert step.key is not None
         state.memory.write(step.key, y, step.probs, mask)
 
@@ -210,7 +211,7 @@ class LMN(OnlineMethod[LMNState]):
         state.memory.restore(_part(tensors, "memory."))
         if state.combiner is not None:
             parts = {k: t.to(self.device) for k, t in _part(tensors, "combiner.").items()}
-            state.combiner = CombinerState(**parts)
+            state.combiner = type(state.combiner)(**parts)
         saved = (tensors[f"model.{i}"].to(self.device) for i in range(len(tensors)))
         state.model = rebuild(state.model, saved)
         return state
@@ -272,14 +273,6 @@ class LMN(OnlineMethod[LMNState]):
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def misses(scores: Tensor, y: Tensor) -> Tensor:
-    """Whether the best label of (n, W) scores is not y; scores that are all zero have missed."""
-    if not scores.shape[1]:
-        return torch.ones_like(y, dtype=torch.bool)
-    top, best = scores.max(dim=1)
-    return (best != y) | (top <= 0)
 
 
 def where_streams(mask: Tensor | None, new: Any, old: Any) -> Any:

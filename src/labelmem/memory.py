@@ -30,12 +30,28 @@ class MemoryRead:
     score: Tensor
     """Eq. 3's s of the label, at the position of the label's first cell, 0 elsewhere."""
     group: Tensor
-    """The position of the first cell of the same label."""
+    """The position of a leading cell of the same label."""
+    strength: Tensor
+    """Eq. 2's alpha of the label, at the leading cell."""
+    cosine: Tensor
+    """The cosine of h with the label's M, at the leading cell."""
+    age: Tensor
+    """Observations since the cell was last written, 1 for the latest."""
+
+    @property
+    def leads(self) -> Tensor:
+        """Whether a position holds the leading cell of a label."""
+        columns = torch.arange(self.label.shape[1], device=self.label.device)
+        return (self.label >= 0) & (self.group == columns)
 
     def scores(self, width: int) -> Tensor:
         """``s`` spread over ``width`` label columns, as (n, width)."""
-        s = self.score.new_zeros(self.score.shape[0], width)
-        return s.scatter_add(1, self.label.clamp(min=0), self.score)
+        return self.spread(self.score, width)
+
+    def spread(self, values: Tensor, width: int) -> Tensor:
+        """Values (n, K), zero but at leading cells, as (n, width) over the labels."""
+        empty = values.new_zeros(values.shape[0], width)
+        return empty.scatter_add(1, self.label.clamp(min=0), values)
 
 
 class LabeledMemory:
@@ -124,8 +140,10 @@ class LabeledMemory:
             weight = F.within_label_weights(F.cosine(h, v), lam, group, alive)
             M, alpha_y = F.read(v, alpha, weight, group)
         leads = alive & (group == torch.arange(k, device=group.device))
-        score = F.memory_score(h, M, alpha_y, leads, lam, delta)
-        return MemoryRead(label, alpha, weight, score, group)
+        cosine = F.cosine(h, M)
+        score = F.kernel_score(cosine, alpha_y, leads, lam, delta)
+        age = self.time[:, None] - self.written[:, :k] + 1
+        return MemoryRead(label, alpha, weight, score, group, alpha_y, cosine, age)
 
     @torch.no_grad()
     def write(

@@ -1,0 +1,243 @@
+"""The paper's combiner: a recurrent state for every label (Eq. 4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from labelmem.combining import Combiner, CombinerState, CombinerStep, View, gru, misses
+from labelmem.errors import ConfigError
+
+__all__ = ["LabelCombiner", "LabelState"]
+
+_BACKGROUND = 0  # the slot of the state that all labels without a slot of their own share
+
+
+@dataclass(frozen=True)
+class LabelState(CombinerState):
+    """Committed state of ``n`` streams over ``A`` slots; slot 0 is the background state.
+
+    Without ``ids`` slot ``1 + y`` belongs to label y. With ``ids`` (n, A) a slot belongs to the
+    label it names, -1 for none.
+    """
+
+    mu: Tensor
+    """(n, A, hidden)."""
+    r: Tensor
+    """(n, A) the model's score of the slot's label one step ago."""
+    s: Tensor
+    """(n, A) the memory's score of the slot's label one step ago."""
+    missed: Tensor
+    """(n, 2) whether the model's and the memory's own best label was wrong one step ago."""
+    ids: Tensor | None = None
+
+
+class LabelCombiner(Combiner, kind="label"):
+    """The paper's combiner: one GRU cell shared by all labels, with one state per label and stream.
+
+    ``mu_ty = GRU(mu_(t-1)y, [h_t, e_model, e_memory, r_(t-1)y, s_(t-1)y])`` and
+    ``theta_ty = sigmoid(W mu_ty + b)``. W starts at zero and b at the logit of ``theta``, so that
+    an untrained combiner is exactly LMN-fixed. What the labels share, the projection of h and of
+    the two error flags, is computed once per step.
+
+    Parameters
+    ----------
+    hidden
+        Size of mu.
+    theta
+        The fixed weight of the memory from which training starts.
+    active_threshold
+        0 keeps one state per label, which is exact. Above 0, labels whose r and s never exceeded
+        it share one background state: an approximation that makes the cost independent of the
+        number of labels.
+    seed
+        Seeds the initial weights.
+
+    Examples
+    --------
+    >>> combiner = LabelCombiner(hidden=8, theta=0.25).build(dim=4)
+    >>> state = combiner.initial_state(streams=1, width=3)
+    >>> combiner.step(state, torch.zeros(1, 4), width=3).theta
+    tensor([[0.2500, 0.2500, 0.2500]], grad_fn=<SliceBackward0>)
+
+    References
+    ----------
+    Labeled Memory Networks (AAAI 2018), Eq. 4.
+    """
+
+    weight_h: nn.Parameter
+    weight_flags: nn.Parameter
+    weight_scores: nn.Parameter
+    weight_mu: nn.Parameter
+    bias_input: nn.Parameter
+    bias_mu: nn.Parameter
+    weight_theta: nn.Parameter
+    bias_theta: nn.Parameter
+
+    def __init__(
+        self,
+        hidden: int = 16,
+        theta: float = 0.5,
+        active_threshold: float = 0.0,
+        kind: str = "label",
+        seed: int = 0,
+    ) -> None:
+        super().__init__(hidden, theta, seed)
+        if not 0 <= active_threshold < 1:
+            raise ConfigError(f"active_threshold is {active_threshold}; it must lie in [0, 1)")
+        self.active_threshold = active_threshold
+
+    def form(self) -> dict[str, Any]:
+        """Hidden size and threshold decide the form of the states."""
+        return super().form() | {"active_threshold": self.active_threshold}
+
+    def make_weights(self, dim: int, generator: torch.Generator) -> None:
+        """A GRU cell over h, flags and scores; theta's weight starts at zero."""
+        inputs = {"weight_h": dim, "weight_flags": 2, "weight_scores": 2, "weight_mu": self.hidden}
+        for name, columns in inputs.items():
+            self.register_parameter(name, self.uniform(3 * self.hidden, columns, generator))
+        for name in ("bias_input", "bias_mu"):
+            self.register_parameter(name, nn.Parameter(torch.zeros(3 * self.hidden)))
+        self.weight_theta = nn.Parameter(torch.zeros(self.hidden))
+
+    def forget_training(self) -> None:
+        """Theta depends on nothing again."""
+        self.weight_theta.zero_()
+
+    def initial_state(self, streams: int, width: int) -> LabelState:
+        """State at t = 0: nothing predicted yet, so scores and flags are zero."""
+        slots = 1 if self.active_threshold else 1 + width
+        zeros = self.weight_theta.new_zeros
+        ids = torch.full((streams, 1), -1, device=self.weight_theta.device)
+        return LabelState(
+            mu=zeros(streams, slots, self.hidden),
+            r=zeros(streams, slots),
+            s=zeros(streams, slots),
+            missed=zeros(streams, 2),
+            ids=ids if self.active_threshold else None,
+        )
+
+    def forward(self, state: CombinerState, view: View) -> CombinerStep:
+        """Eq. 4: it sees h now, and the scores and errors of one step ago. Pure."""
+        assert isinstance(state, LabelState)
+        return self.step(state, view.h, view.r.shape[1])
+
+    def step(self, state: LabelState, h: Tensor, width: int) -> CombinerStep:
+        """Eq. 4 for the first ``width`` labels, given h (n, d)."""
+        if state.ids is None:  # labels that joined late start from the background state
+            state = _with_slots(state, 1 + width)
+        # The labels share this part of the input: one product per step, not one per label.
+        shared = h @ self.weight_h.T + state.missed @ self.weight_flags.T + self.bias_input
+        own = torch.stack([state.r, state.s], dim=-1) @ self.weight_scores.T
+        mu = gru(shared[:, None] + own, state.mu @ self.weight_mu.T + self.bias_mu, state.mu)
+        theta = torch.sigmoid(mu @ self.weight_theta + self.bias_theta)
+        return CombinerStep(theta=self._spread(theta, state.ids, width), mu=mu)
+
+    def observe(
+        self,
+        state: CombinerState,
+        step: CombinerStep,
+        view: View,
+        y: Tensor,
+        mask: Tensor | None,
+    ) -> LabelState:
+        """Make ``step`` current and remember its scores and whether they missed y."""
+        assert isinstance(state, LabelState)
+        missed = torch.stack([misses(view.r, y), misses(view.s, y)], dim=1)
+        return self.commit(state, step, view.r, view.s, missed, mask)
+
+    def commit(
+        self,
+        state: LabelState,
+        step: CombinerStep,
+        r: Tensor,
+        s: Tensor,
+        missed: Tensor,
+        mask: Tensor | None = None,
+    ) -> LabelState:
+        """Make ``step`` current for the masked streams and remember its scores for the next one.
+
+        Parameters
+        ----------
+        r, s
+            (n, W) scores of model and memory at this step.
+        missed
+            (n, 2) whether their own best labels missed the truth.
+        """
+        old = _with_slots(state, step.mu.shape[1])
+        new = replace(old, mu=step.mu, missed=missed.to(step.mu.dtype))
+        if new.ids is None:
+            pad = r.new_zeros(r.shape[0], 1)  # the background label has no scores
+            extra = r.new_zeros(r.shape[0], old.mu.shape[1] - 1 - r.shape[1])
+            new = replace(new, r=torch.cat([pad, r, extra], 1), s=torch.cat([pad, s, extra], 1))
+        else:
+            new = self._activated(new, r, s, mask)
+            old = _with_slots(old, new.mu.shape[1])
+        return new.where(mask, old)
+
+    def _spread(self, theta: Tensor, ids: Tensor | None, width: int) -> Tensor:
+        """From slots (n, A) to labels (n, width)."""
+        if ids is None:
+            return theta[:, 1 : 1 + width]
+        background = theta[:, :1].expand(-1, width + 1)
+        column = torch.where(ids >= 0, ids, width)  # slots without a label fall off the end
+        return background.scatter(1, column, theta)[:, :width]
+
+    def _activated(
+        self, state: LabelState, r: Tensor, s: Tensor, mask: Tensor | None
+    ) -> LabelState:
+        """Give every label above the threshold a slot of its own, from the background state."""
+        assert state.ids is not None
+        ids = state.ids
+        # A late label's scores are from a time when fewer labels were known.
+        width = max(r.shape[1], int(ids.max()) + 1)
+        r, s = (nn.functional.pad(x, (0, width - x.shape[1])) for x in (r, s))
+        column = torch.where(ids >= 0, ids, width)
+        held = torch.zeros(r.shape[0], width + 1, dtype=torch.bool, device=r.device)
+        held = held.scatter(1, column, True)[:, :width]
+        joins = ((r > self.active_threshold) | (s > self.active_threshold)) & ~held
+        if mask is not None:
+            joins &= mask[:, None]
+        row, label = joins.nonzero(as_tuple=True)
+        if len(row):
+            rank = joins.cumsum(dim=1)[row, label] - 1
+            slot = 1 + (ids >= 0).sum(dim=1)[row] + rank
+            state = _with_slots(state, int(slot.max()) + 1)
+            assert state.ids is not None
+            ids = state.ids.clone()
+            ids[row, slot] = label
+            # Slots freshly made hold the background state already; a spare one may not.
+            mu = state.mu.clone()
+            mu[row, slot] = state.mu[row, _BACKGROUND]
+            state = replace(state, ids=ids, mu=mu)
+        named = ids >= 0
+        column = ids.clamp(min=0)
+        zero = torch.zeros_like(state.r)
+        return replace(
+            state,
+            r=torch.where(named, r.gather(1, column), zero),
+            s=torch.where(named, s.gather(1, column), zero),
+        )
+
+
+def _with_slots(state: LabelState, slots: int) -> LabelState:
+    """Append slots that hold the background state and no scores."""
+    more = slots - state.mu.shape[1]
+    if more <= 0:
+        return state
+    n = state.mu.shape[0]
+    background = state.mu[:, :1].expand(-1, more, -1)
+    none = state.r.new_zeros(n, more)
+    ids = state.ids
+    if ids is not None:
+        ids = torch.cat([ids, ids.new_full((n, more), -1)], dim=1)
+    return replace(
+        state,
+        mu=torch.cat([state.mu, background], dim=1),
+        r=torch.cat([state.r, none], dim=1),
+        s=torch.cat([state.s, none], dim=1),
+        ids=ids,
+    )
