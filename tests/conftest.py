@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import settings
-from toys import KINDS, Recurrent, Stateless, make_adapter
+from toys import EVERY_KIND, Recurrent, Stateless, make_adapter
 
 from labelmem import Adapter
 
@@ -25,7 +25,7 @@ def recurrent() -> Recurrent:
     return Recurrent()
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=EVERY_KIND)
 def kind(request: pytest.FixtureRequest) -> str:
     """LMN-fixed and LMN, stateless and recurrent, dense and sparse; see ``toys.make_adapter``."""
     return str(request.param)

@@ -13,17 +13,21 @@ from oracle.lmn import OracleConfig, OracleLMN
 from slow import assert_follows_the_oracle, oracle_config, softmax
 from torch import nn
 from toys import (
+    KINDS,
     Bare,
     Recurrent,
     Stateless,
+    assert_same,
     make_adapter,
     random_combiner,
     random_stream,
     run,
+    snapshot,
+    unchanged,
 )
 
 from labelmem import Adapter, Combiner, MemoryConfig
-from labelmem.errors import ClosedError, ConfigError, LabelMemError
+from labelmem.errors import ClosedError, ConfigError, LabelMemError, MismatchError
 
 # ---------------------------------------------------------------- agreement: 1e-5 over 1,000 steps
 
@@ -64,6 +68,7 @@ def test_a_thousand_steps_follow_the_oracle(name: str) -> None:
     assert oracle.lmn.labels == [*"abcd", "emu", ("place", 3), -1]
 
 
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "stream"])
 def test_every_kind_follows_the_oracle(adapter: Adapter) -> None:
     x, ys = random_stream(12, 100, range(4), ["emu", "owl"])
     assert_follows_the_oracle(adapter, x, ys, 1e-5)
@@ -92,6 +97,24 @@ def test_few_shot_follows_the_oracle(cells_per_label: int | None) -> None:
         slow.observe(y)
 
 
+@pytest.mark.parametrize("theta", [0.0, 0.4, 1.0])
+def test_a_partition_leaves_the_labels_in_memory_to_the_memory(theta: float) -> None:
+    stream = Adapter(Stateless(), partition=True, combiner=theta).stream()
+    x, ys = random_stream(17, 60, range(4), ["emu"])
+    for t, y in enumerate(ys):
+        p = stream.predict(x[t])
+        assert p.model_probs is not None and p.memory_probs is not None
+        rest = p.model_probs.double() * (p.memory_probs == 0)
+        rest /= rest.sum() if rest.any() else 1.0
+        P = (1 - theta) * rest + theta * p.memory_probs.double()
+        if not p.memory_probs.any():
+            P = p.model_probs.double()
+        elif not P.any():  # the model is asked alone, but has no label left to speak of
+            P = p.memory_probs.double()
+        assert p.probs.tolist() == pytest.approx((P / P.sum()).tolist(), abs=1e-5)
+        stream.observe(y)
+
+
 def test_a_key_takes_the_place_of_h_in_the_memory_alone() -> None:
     def key(x: torch.Tensor, h: torch.Tensor) -> torch.Tensor:
         return torch.cat([x, h[:, :1]], dim=1)
@@ -110,6 +133,17 @@ def test_a_key_takes_the_place_of_h_in_the_memory_alone() -> None:
         stream.observe(y)
         slow.observe(y)
     assert stream._state.memory.dim == 4
+
+
+def test_a_key_that_answers_nonsense_changes_nothing() -> None:
+    answers = iter([1.0, math.nan])
+    adapter = Adapter(Stateless(), combiner=random_combiner(), key=lambda x, h: h * next(answers))
+    stream = adapter.stream()
+    stream.predict(torch.ones(3))
+    stream.observe("emu")
+    with unchanged(stream), pytest.raises(LabelMemError, match="NaN"):
+        stream.predict(torch.ones(3))
+        stream.observe("emu")
 
 
 @pytest.mark.gpu
@@ -256,9 +290,8 @@ def test_a_saved_adapter_is_the_same_adapter(kind: str, tmp_path: Path) -> None:
     saved = make_adapter(kind, memory)
     saved.save(tmp_path / "adapter")
     x, ys = random_stream(5, 30, range(4), ["emu"])
-    for start in ("fixed", "dense"):
-        if kind.startswith("recurrent"):
-            start = f"recurrent {start}".removesuffix(" fixed")
+    like = {"recurrent": ["recurrent", "recurrent dense"], "partition": ["partition"]}
+    for start in like.get(kind.split()[0], ["fixed", "dense"]):
         other = make_adapter(start)
         other.load(tmp_path / "adapter")
         assert (other.memory, other.name) == (memory, saved.name)
@@ -266,17 +299,55 @@ def test_a_saved_adapter_is_the_same_adapter(kind: str, tmp_path: Path) -> None:
         assert all(torch.equal(a, b) for a, b in pairs)
 
 
-def test_a_stream_outlives_a_change_of_options(tmp_path: Path) -> None:
-    """A stream keeps the memory options it began with; what cannot go on says so."""
+def test_a_stream_keeps_the_options_it_began_with(tmp_path: Path) -> None:
+    adapter, same = make_adapter("fixed"), make_adapter("fixed")
+    stream, expected = adapter.stream(), same.stream()
+    x, ys = random_stream(6, 30, range(4), ["emu"])
+    for one in (stream, expected):
+        run(one, x[:10], ys[:10])
+    adapter.memory = MemoryConfig(lam=0.0, cells_per_label=1)
+    assert torch.equal(run(stream, x[10:], ys[10:])[-1], run(expected, x[10:], ys[10:])[-1])
+    # So the file says what the stream is, not what the adapter has become.
+    stream.save(tmp_path / "s")
+    assert_same(snapshot(same.load_stream(tmp_path / "s")), snapshot(stream))
+    with pytest.raises(MismatchError, match="cells_per_label"):
+        adapter.load_stream(tmp_path / "s")
+
+
+def test_a_stream_cannot_go_on_with_another_combiner(tmp_path: Path) -> None:
+    make_adapter("dense").save(tmp_path / "dense")
     adapter = make_adapter("fixed")
     stream = adapter.stream()
-    run(stream, *random_stream(6, 10, range(4)))
-    adapter.memory = MemoryConfig(lam=0.0)
-    assert stream._state.memory.config.lam == 5.0
-    make_adapter("dense").save(tmp_path / "adapter")
-    adapter.load(tmp_path / "adapter")
-    with pytest.raises(LabelMemError, match="combiner"):
+    stream.predict(torch.ones(3))
+    adapter.load(tmp_path / "dense")
+    with unchanged(stream), pytest.raises(LabelMemError, match="combiner"):
         stream.predict(torch.ones(3))
+    stream = adapter.stream()
+    stream.predict(torch.ones(3))
+    adapter.combiner = 0.5
+    with unchanged(stream), pytest.raises(LabelMemError, match="combiner"):
+        stream.observe(1)
+
+
+def test_streams_work_inside_and_outside_of_inference_mode(kind: str) -> None:
+    x, ys = random_stream(8, 30, range(4), ["emu", "owl"])
+    stream, expected = make_adapter(kind).stream(), make_adapter(kind).stream()
+    with torch.inference_mode():
+        run(stream, x[:10], ys[:10])
+    run(stream, x[10:20], ys[10:20])
+    with torch.inference_mode():
+        run(stream, x[20:], ys[20:])
+    run(expected, x, ys)
+    assert_same(snapshot(stream), snapshot(expected))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_models_work(dtype: torch.dtype) -> None:
+    memory = MemoryConfig(cells_per_label=2, capacity=5)
+    adapter = Adapter(Stateless().to(dtype), memory=memory, combiner=random_combiner())
+    x, ys = random_stream(9, 30, range(4), ["emu"])
+    for probs in run(adapter.stream(), x, ys):
+        assert probs.dtype == dtype and float(probs.sum()) == pytest.approx(1.0, abs=0.01)
 
 
 def test_nothing_runs_after_closing(adapter: Adapter) -> None:

@@ -6,12 +6,13 @@ import pytest
 import torch
 from oracle.memory import cosine
 from slow import OracleStream, softmax
-from toys import Bare, make_adapter, random_stream
+from toys import KINDS, Bare, make_adapter, random_stream
 
 from labelmem import Adapter, MemoryConfig
 from labelmem.errors import InputError, ObserveError
 
 
+@pytest.mark.parametrize("kind", KINDS)
 def test_shares_are_those_of_equations_2_to_5(kind: str) -> None:
     adapter = make_adapter(kind, MemoryConfig(cells_per_label=3, capacity=9))
     stream, oracle = adapter.stream(), OracleStream.like(adapter)

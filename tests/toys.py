@@ -11,7 +11,10 @@ from torch import Tensor, nn
 
 from labelmem import Adapter, Combiner, MemoryConfig, Stream, StreamBatch
 
-KINDS = ("fixed", "dense", "sparse", "recurrent", "recurrent dense")
+KINDS = ("fixed", "dense", "sparse", "stream", "recurrent", "recurrent dense")
+"""The forms of the paper, which the oracle knows."""
+EVERY_KIND = (*KINDS, "stream", "partition")
+"""And those beyond it."""
 
 
 def filled(module: nn.Module, seed: int, scale: float = 0.6) -> Any:
@@ -85,13 +88,20 @@ def random_combiner(dim: int = 5, hidden: int = 4, seed: int = 7, **options: Any
 
 
 def make_adapter(kind: str, memory: MemoryConfig | None = None, **options: Any) -> Adapter:
-    """An adapter of one of the KINDS; two of the same kind are equal but share nothing."""
+    """An adapter of one of EVERY_KIND; two of the same kind are equal but share nothing."""
     model = (Recurrent if kind.startswith("recurrent") else Stateless)()
     combiner: float | Combiner = 0.4
     if kind.endswith("dense"):
         combiner = random_combiner()
     elif kind == "sparse":
         combiner = random_combiner(active_threshold=0.05)
+    elif kind == "stream":
+        combiner = random_combiner(kind="stream")
+    elif kind == "partition":
+        options["partition"] = True
+    elif kind == "stream":
+        combiner = random_combiner(kind="stream", rescorer=6, sees_h=True)
+        options = {"partition": True} | options
     memory = memory or MemoryConfig(cells_per_label=2, capacity=6)
     return Adapter(model, memory=memory, combiner=combiner, **options)
 

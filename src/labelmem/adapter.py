@@ -43,7 +43,12 @@ class Adapter(LMN):
     combiner
         A number is the fixed weight of the memory (LMN-fixed); a :class:`Combiner` learns it (LMN).
     key
-        What the memory stores and compares, a function of the input and h; None is h itself.
+        What the memory stores and compares: a function of the input and h, or a
+        :class:`labelmem.keys.Key` that also remembers earlier inputs; None is h itself.
+    partition
+        Beyond the paper: whether the labels are divided, those in memory left to the memory and
+        only the others to the model. Theta is then the probability of an old label. For streams
+        of habits and novelties; off in the paper's form.
 
     Examples
     --------

@@ -40,7 +40,8 @@ class StreamBatch:
         # Streams without labels of their own share one space until they meet one.
         self._shared = LabelSpace(method.known)
         self._spaces: dict[int, LabelSpace] = {}
-        self._state = method.initial_state(n)
+        with torch.inference_mode(False):
+            self._state = method.initial_state(n)
         self.last: Step | None = None
         """The prediction that waits for its labels: theta, model_probs, memory_probs."""
 
@@ -66,6 +67,7 @@ class StreamBatch:
         space = self._spaces.get(stream, self._shared)
         return space.names(len(space))
 
+    @torch.inference_mode(False)  # what is kept must be usable outside of that mode too
     def predict(self, X: Any) -> Tensor:
         """Predict for one input per stream, first dimension n; (n, L) probabilities. Pure."""
         X = as_tensors(X, self.method.device, self.method.dtype, "the batch of inputs")
@@ -78,6 +80,7 @@ class StreamBatch:
         self.last = self.method.advance(self._state, X, self.width)
         return self.last.probs
 
+    @torch.inference_mode(False)
     def observe(self, Y: Sequence[Any] | Tensor, mask: Any = None) -> None:
         """Reveal the labels of the latest predictions, in the streams where ``mask`` is true."""
         if self.last is None:
@@ -88,6 +91,7 @@ class StreamBatch:
         for stream, label in new:
             self._spaces.setdefault(stream, LabelSpace(self.method.known)).add(label)
 
+    @torch.inference_mode(False)
     def observe_ids(self, y: Tensor, mask: Tensor | None = None) -> None:
         """Reveal labels by id, for replaying recordings: new labels are numbered, not named.
 
@@ -106,6 +110,7 @@ class StreamBatch:
         self.method.commit(self._state, step, y, mask)
         self.last = None
 
+    @torch.inference_mode(False)
     def reset(self) -> None:
         """Forget everything: all streams are as new."""
         self._state = self.method.initial_state(self.n)

@@ -20,6 +20,7 @@ __all__ = [
     "mix",
     "model_score",
     "normalise",
+    "outside",
     "read",
     "within_label_weights",
 ]
@@ -133,6 +134,22 @@ def mix(r: Tensor, s: Tensor, theta: float | Tensor) -> Tensor:
     total = P.sum(dim=-1, keepdim=True)
     holds = (s > 0).any(dim=-1, keepdim=True)
     return torch.where(holds, P / torch.where(holds, total, torch.ones_like(total)), r)
+
+
+def outside(r: Tensor, s: Tensor) -> Tensor:
+    """The model's belief about labels that are not in memory, renormalised.
+
+    Beyond the paper: mixing this instead of r divides the labels between the two, and theta becomes
+    the probability that the label is one the stream has shown before.
+
+    Examples
+    --------
+    >>> outside(torch.tensor([[0.5, 0.3, 0.2]]), torch.tensor([[1.0, 0.0, 0.0]]))
+    tensor([[0.0000, 0.6000, 0.4000]])
+    """
+    rest = torch.where(s > 0, torch.zeros_like(r), r)
+    total = rest.sum(dim=-1, keepdim=True)
+    return rest / torch.where(total > 0, total, torch.ones_like(total))
 
 
 def margin_loss(P: Tensor, y: Tensor, margin: float) -> tuple[Tensor, Tensor]:

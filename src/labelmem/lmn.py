@@ -14,9 +14,10 @@ from labelmem import functional as F
 from labelmem.backbone import Backbone
 from labelmem.combiner import Combiner, CombinerState, CombinerStep, View
 from labelmem.config import MemoryConfig
-from labelmem.errors import ConfigError, ModelError, UnsupportedError
+from labelmem.errors import ConfigError, InputError, ModelError, UnsupportedError
 from labelmem.explain import Explanation, loudest_cells
 from labelmem.kernel import Kernel
+from labelmem.keys import Key
 from labelmem.labels import KnownLabels
 from labelmem.memory import LabeledMemory, MemoryRead
 from labelmem.online import OnlineMethod, Step
@@ -24,7 +25,7 @@ from labelmem.trees import leaves, rebuild, tree_map
 
 __all__ = ["LMN", "LMNState", "LMNStep"]
 
-Key = Callable[[Any, Tensor], Tensor]
+Recurrent = tuple[Any, Any]
 
 
 @dataclass
@@ -33,7 +34,8 @@ class LMNState:
 
     memory: LabeledMemory
     combiner: CombinerState | None
-    model: Any
+    recurrent: Recurrent
+    """The states of the model and of the key."""
     form: Any = "fixed"
     """The form of the combiner that the streams began with."""
 
@@ -46,7 +48,7 @@ class LMNStep(Step):
     key: Tensor | None = None
     read: MemoryRead | None = None
     combined: CombinerStep | None = None
-    model_state: Any = None
+    recurrent: Recurrent = (None, None)
 
 
 class LMN(OnlineMethod[LMNState]):
@@ -62,13 +64,14 @@ class LMN(OnlineMethod[LMNState]):
         labels: Iterable[Hashable] | None = None,
         memory: MemoryConfig | None = None,
         combiner: float | Combiner = 0.5,
-        key: Key | None = None,
+        key: Key | Callable[[Any, Tensor], Tensor] | None = None,
+        partition: bool = False,
     ) -> None:
         named = None if labels is None else tuple(labels)
         few_shot = named == ()
         self.backbone = Backbone(model, head=False if few_shot else head)
         self.memory = memory or MemoryConfig()
-        self.key = key
+        self.key, self.partition = key, partition
         self._kernel: Kernel | None = None
         try:
             self.known = KnownLabels(self._check_labels(named))
@@ -132,22 +135,41 @@ class LMN(OnlineMethod[LMNState]):
         """Empty memory, combiner at t = 0, the model's own initial state."""
         dim = self.dim if self.key is None else None
         memory = LabeledMemory(dim, self.memory, streams, self.device, self.dtype)
-        model = self.backbone.initial_state(streams)
+        recurrent = self.initial_recurrent(streams)
         if not isinstance(self.combiner, Combiner):
-            return LMNState(memory, None, model)
+            return LMNState(memory, None, recurrent)
         combiner = self.combiner.initial_state(streams, len(self.known))
-        return LMNState(memory, combiner, model, self.combiner.form())
+        return LMNState(memory, combiner, recurrent, self.combiner.form())
 
     @torch.no_grad()
     def advance(self, state: LMNState, x: Any, width: int) -> LMNStep:
         """Model, memory, combiner, mixture. Pure."""
-        h, logits, model_state = self.backbone(x, state.model, state.memory.streams)
-        step = self.combine(state, h, self.keys(x, h), logits, width)
-        return replace(step, x=x, model_state=model_state)
+        h, key, logits, recurrent = self.encode(x, state.recurrent, state.memory.streams)
+        step = self.combine(state, h, key, logits, width)
+        return replace(step, x=x, recurrent=recurrent)
 
-    def keys(self, x: Any, h: Tensor) -> Tensor:
-        """What the memory stores and compares for inputs x with hidden vectors h."""
-        return h if self.key is None else self.key(x, h)
+    def initial_recurrent(self, streams: int) -> Recurrent:
+        """What model and key remember of streams that have seen nothing."""
+        key = self.key.initial_state(streams, self.device) if isinstance(self.key, Key) else None
+        return self.backbone.initial_state(streams), key
+
+    def encode(
+        self, x: Any, recurrent: Recurrent, streams: int
+    ) -> tuple[Tensor, Tensor, Tensor | None, Recurrent]:
+        """Inputs as h (n, d), memory key, logits and the next recurrent states."""
+        h, logits, model = self.backbone(x, recurrent[0], streams)
+        if self.key is None:
+            return h, h, logits, (model, None)
+        if isinstance(self.key, Key):
+            key, remembered = self.key(x, h, recurrent[1])
+        else:
+            key, remembered = self.key(x, h), None
+        if key.ndim != 2 or len(key) != streams or not bool(torch.isfinite(key).all()):
+            raise InputError(
+                f"the key came out with shape {tuple(key.shape)}, or NaN or infinite; expected "
+                f"({streams}, d), every value finite"
+            )
+        return h, key, logits, (model, remembered)
 
     def combine(
         self, state: LMNState, h: Tensor, key: Tensor, logits: Tensor | None, width: int
@@ -160,18 +182,14 @@ class LMN(OnlineMethod[LMNState]):
             return LMNStep(None, s, memory_probs=s, key=key, read=read)
         r = torch.nn.functional.pad(F.model_score(logits), (0, width - logits.shape[1]))
         combined = None
-        if state.form != self._form():
-            raise UnsupportedError(
-                "this stream began with another combiner than the adapter has now; start a new "
-                "stream, or give the adapter back the combiner it had"
-            )
+        self._check_form(state)
         if isinstance(self.combiner, Combiner):
             assert state.combiner is not None
             combined = self.combiner(state.combiner, View(h, r, s, read))
             theta, s = combined.theta, s if combined.s is None else combined.s
         else:
             theta = r.new_full((1, 1), self.combiner).expand_as(r)
-        P = F.mix(r, s, theta)
+        P = F.mix(F.outside(r, s) if self.partition else r, s, theta)
         return LMNStep(None, P, theta, r, s, h=h, key=key, read=read, combined=combined)
 
     @torch.no_grad()
@@ -179,10 +197,11 @@ class LMN(OnlineMethod[LMNState]):
         """Learn the labels, and move the model's own state on."""
         assert isinstance(step, LMNStep)
         self.learn(state, step, y, mask)
-        state.model = where_streams(mask, step.model_state, state.model)
+        state.recurrent = where_streams(mask, step.recurrent, state.recurrent)
 
     def learn(self, state: LMNState, step: LMNStep, y: Tensor, mask: Tensor | None) -> None:
         """Move the combiner on (keeping its graph) and write where the margin says so."""
+        self._check_form(state)
         if step.combined is not None:
             assert isinstance(self.combiner, Combiner) and state.combiner is not None
             assert step.model_probs is not None and step.memory_probs is not None
@@ -196,14 +215,14 @@ class LMN(OnlineMethod[LMNState]):
         """Late label: the memory learns from what was predicted, the states move on from now."""
         assert isinstance(step, LMNStep)
         now = self.advance(state, step.x, width)
-        return replace(step, combined=now.combined, model_state=now.model_state)
+        return replace(step, combined=now.combined, recurrent=now.recurrent)
 
     def tensors(self, state: LMNState) -> dict[str, Tensor]:
         """All of a state, by name."""
         saved = {f"memory.{name}": t for name, t in state.memory.tensors().items()}
         if state.combiner is not None:
             saved |= {f"combiner.{name}": t for name, t in state.combiner.tensors().items()}
-        return saved | {f"model.{i}": t for i, t in enumerate(leaves(state.model))}
+        return saved | {f"model.{i}": t for i, t in enumerate(leaves(state.recurrent))}
 
     def restore(self, tensors: dict[str, Tensor], streams: int) -> LMNState:
         """The state that was saved."""
@@ -213,17 +232,26 @@ class LMN(OnlineMethod[LMNState]):
             parts = {k: t.to(self.device) for k, t in _part(tensors, "combiner.").items()}
             state.combiner = type(state.combiner)(**parts)
         saved = (tensors[f"model.{i}"].to(self.device) for i in range(len(tensors)))
-        state.model = rebuild(state.model, saved)
+        state.recurrent = rebuild(state.recurrent, saved)
         return state
 
     def _form(self) -> Any:
         return self.combiner.form() if isinstance(self.combiner, Combiner) else "fixed"
+
+    def _check_form(self, state: LMNState) -> None:
+        if state.form != self._form():
+            raise UnsupportedError(
+                "this stream began with another combiner than the adapter has now; start a new "
+                "stream, or give the adapter back the combiner it had"
+            )
 
     def signature(self) -> dict[str, Any]:
         """A saved stream must agree on labels, dimension and the form of the combiner."""
         return super().signature() | {
             "dim": self.dim,
             "dtype": str(self.dtype),
+            "key": None if self.key is None else type(self.key).__name__,
+            "partition": self.partition,
             "combiner": self._form(),
             "cells_per_label": self.memory.cells_per_label,
             "capacity": self.memory.capacity,
@@ -232,9 +260,12 @@ class LMN(OnlineMethod[LMNState]):
     def explain(self, step: Step, label: int) -> Explanation:
         """Theta of the label, the shares of model and memory, and the cells behind it."""
         assert isinstance(step, LMNStep) and step.read is not None
-        theta, r, s = 1.0, 0.0, float(step.read.scores(step.probs.shape[1])[0, label])
+        assert step.memory_probs is not None
+        theta, r, s = 1.0, 0.0, float(step.memory_probs[0, label])
         if step.theta is not None and step.model_probs is not None:
-            theta, r = float(step.theta[0, label]), float(step.model_probs[0, label])
+            mixed = step.model_probs
+            mixed = F.outside(mixed, step.memory_probs) if self.partition else mixed
+            theta, r = float(step.theta[0, label]), float(mixed[0, label])
         from_model, from_memory = (1 - theta) * r, theta * s
         total = from_model + from_memory
         return Explanation(

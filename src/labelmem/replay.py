@@ -39,12 +39,12 @@ class ReplayStep:
 @torch.no_grad()
 def record(adapter: LMN, batch: Lockstep) -> Features:
     """Run the model over all steps of a batch; memory and combiner take no part."""
-    state = adapter.backbone.initial_state(batch.streams)
+    recurrent = adapter.initial_recurrent(batch.streams)
     hs, keys = [], []
     for t in range(batch.y.shape[1]):
-        h, _, state = adapter.backbone(batch.at(t), state, batch.streams)
+        h, key, _, recurrent = adapter.encode(batch.at(t), recurrent, batch.streams)
         hs.append(h)
-        keys.append(h if adapter.key is None else adapter.keys(batch.at(t), h))
+        keys.append(key)
     h = torch.stack(hs, dim=1)
     return Features(batch, h, h if adapter.key is None else torch.stack(keys, dim=1))
 
@@ -67,8 +67,9 @@ def replay_live(adapter: LMN, batch: Lockstep) -> Iterator[ReplayStep]:
     """The same with the model run at every step, differentiable in the model too."""
     state = adapter.initial_state(batch.streams)
     for t in range(batch.y.shape[1]):
-        h, logits, state.model = adapter.backbone(batch.at(t), state.model, batch.streams)
-        yield _step(adapter, state, batch, t, h, adapter.keys(batch.at(t), h), logits)
+        encoded = adapter.encode(batch.at(t), state.recurrent, batch.streams)
+        h, key, logits, state.recurrent = encoded
+        yield _step(adapter, state, batch, t, h, key, logits)
 
 
 def _step(

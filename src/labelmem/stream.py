@@ -94,14 +94,18 @@ class Stream:
         self.method = method
         self.space = LabelSpace(method.known)
         self.observed = 0
-        self._state = method.initial_state(1)
+        # A stream keeps the options it began with, whatever the method becomes.
+        self._signature = method.signature()
         self._latest: Prediction | None = None
+        with torch.inference_mode(False):
+            self._state = method.initial_state(1)
 
     @property
     def labels(self) -> list[Any]:
         """All labels this stream knows now."""
         return self.space.names(len(self.space))
 
+    @torch.inference_mode(False)  # what is kept must be usable outside of that mode too
     def predict(self, x: Any) -> Prediction:
         """Predict the label of one input (without a batch dimension). Changes nothing."""
         x = as_tensors(x, self.method.device, self.method.dtype, "the input")
@@ -110,6 +114,7 @@ class Stream:
         self._latest = Prediction(step, self.space, self, self.observed)
         return self._latest
 
+    @torch.inference_mode(False)
     def observe(self, y: Hashable, prediction: Prediction | None = None) -> None:
         """Reveal the true label of the latest prediction, or of an earlier one.
 
@@ -143,6 +148,7 @@ class Stream:
             raise InputError(f"the label {label!r} was not known when the prediction was made")
         return self.method.explain(prediction._step, index).named(self.space)
 
+    @torch.inference_mode(False)
     def reset(self) -> None:
         """Forget everything: the stream is as new."""
         self._state = self.method.initial_state(1)
@@ -152,7 +158,7 @@ class Stream:
     def save(self, path: str | Path) -> None:
         """Write the committed state to one file, atomically; a pending prediction is not part."""
         meta: dict[str, Any] = {
-            "signature": self.method.signature(),
+            "signature": self._signature,
             "own_labels": [encode_label(label) for label in self.space.own],
             "observed": self.observed,
         }

@@ -204,4 +204,4 @@ def _cut(step: ReplayStep) -> None:
     state = step.state
     if state.combiner is not None:
         state.combiner = state.combiner.detach()
-    state.model = tree_map(lambda leaf: leaf.detach(), state.model)
+    state.recurrent = tree_map(lambda leaf: leaf.detach(), state.recurrent)

@@ -20,8 +20,10 @@ class BaselineContender(Contender):
     """A baseline, fitted once; a trial only changes its options."""
 
     name: ClassVar[str]
-    model_changes: ClassVar[Mapping[str, Any]] = {}
-    """What its model has other than the model of the run."""
+
+    def model_changes(self) -> Mapping[str, Any]:
+        """What its model has other than the model of the run."""
+        return {}
 
     @cached_property
     def fitted(self) -> Baseline[Any, Any]:
@@ -31,7 +33,7 @@ class BaselineContender(Contender):
         if issubclass(cls, LabelMethod):
             made = cls(task.labels, cls.Options(**self.options), task.device)
         else:
-            made = make(self.name, task.model(**self.model_changes), **self.options)
+            made = make(self.name, task.model(**self.model_changes()), **self.options)
         try:
             made.fit(task.train)
         except UnsupportedError:  # it learns online only

@@ -6,6 +6,7 @@ from functools import cached_property
 
 from labelmem import Adapter, MemoryConfig
 from labelmem.experiments.contender import Contender
+from labelmem.keys import RecentTokens
 from labelmem.recording import lockstep_batches
 from labelmem.replay import Features, record
 from labelmem.search import Point
@@ -21,7 +22,13 @@ class LMNFixed(Contender):
     @cached_property
     def adapter(self) -> Adapter:
         """Around the trained model."""
-        return Adapter(self.task.model(), memory=MemoryConfig(**self.options.get("memory", {})))
+        recent = self.options.get("recent_tokens")
+        return Adapter(
+            self.task.model(),
+            memory=MemoryConfig(**self.options.get("memory", {})),
+            key=None if recent is None else RecentTokens(last=recent, seed=self.task.run.seed),
+            partition=self.options.get("partition", False),
+        )
 
     @cached_property
     def recorded(self) -> list[Features]:

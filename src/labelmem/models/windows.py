@@ -1,0 +1,165 @@
+"""Training on windows of label sequences, for networks that learn while they read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
+
+from labelmem.checkpoint import Checkpoint
+from labelmem.errors import InputError, ModelError
+from labelmem.models.batches import _batches_of_like_length
+from labelmem.models.fit_options import FitOptions, FitResult
+from labelmem.models.training import Progress, _seeded_dropout
+from labelmem.trees import tree_map
+
+__all__ = ["UNSCORED", "WindowLearner", "fit_windows", "window_losses"]
+
+UNSCORED = -1
+"""In place of a label that the network does not know, and in the padding."""
+
+
+class WindowLearner(Protocol):
+    """What can be trained this way: it says what a window costs, and where it leaves the state."""
+
+    network: nn.Module
+    """All that is trained."""
+
+    @property
+    def start_token(self) -> int:
+        """What is fed where there is no label, or none that is known."""
+
+    def begin(self, streams: int) -> Any:
+        """State of streams that have seen nothing: a tree of tensors, streams first."""
+
+    def window(self, tokens: Tensor, y: Tensor, state: Any) -> tuple[Tensor, Any]:
+        """Sum of -log P over the labels y (n, w) that are scored, and the state after them.
+
+        ``tokens`` (n, w) are the labels one step before.
+        """
+
+
+def window_losses(
+    learner: WindowLearner, longest_first: Sequence[Tensor], window: int
+) -> Iterator[tuple[Tensor, int]]:
+    """Sum of losses and number of labels of each window; the gradient ends where a window does."""
+    device = next(learner.network.parameters()).device
+    lengths = torch.tensor([len(sequence) for sequence in longest_first])
+    y = pad_sequence(list(longest_first), batch_first=True, padding_value=UNSCORED).to(device)
+    tokens = torch.cat([torch.full_like(y[:, :1], UNSCORED), y[:, :-1]], 1)
+    tokens = tokens.masked_fill(tokens == UNSCORED, learner.start_token)
+    state = learner.begin(len(y))
+    for first in range(0, y.shape[1], window):
+        alive, span = int((lengths > first).sum()), slice(first, first + window)
+        state = tree_map(lambda leaf, alive=alive: leaf[:alive].detach(), state)
+        total, state = learner.window(tokens[:alive, span], y[:alive, span], state)
+        count = int((y[:alive, span] != UNSCORED).sum())
+        if count:
+            yield total, count
+
+
+def fit_windows(
+    learner: WindowLearner,
+    sequences: Sequence[Tensor],
+    validation: Sequence[Tensor],
+    options: FitOptions,
+    checkpoint: Path | None = None,
+    progress: Progress | None = None,
+) -> FitResult:
+    """Train a learner by Adam and leave its network with the weights of its best epoch.
+
+    Parameters
+    ----------
+    sequences
+        Label ids (T,), ``UNSCORED`` where a label is not known to the network.
+    validation
+        Sequences to choose the best epoch by, and to stop early by.
+    checkpoint
+        A file to continue from if it exists, brought up to date after every epoch. What comes out
+        is the same as without an interruption.
+    progress
+        Called after each epoch with its number, the most there can be, and its loss.
+    """
+    train, valid = ([s for s in part if len(s)] for part in (sequences, validation))
+    if not train or not valid:
+        raise InputError(
+            f"there are {len(train)} sequences to train on and {len(valid)} to validate on; "
+            "at least one with labels is needed for each"
+        )
+    network = learner.network
+    learned = [p for p in network.parameters() if p.requires_grad]
+    optimiser = torch.optim.AdamW(learned, options.lr, weight_decay=options.weight_decay)
+    data = [len(train), len(valid), sum(len(s) for s in train)]
+    identity = {"options": asdict(options), "data": data, "network": _form(network)}
+    state = Checkpoint.begin(network, optimiser, identity)
+    if checkpoint is not None and checkpoint.exists():
+        state.load(checkpoint)
+    try:
+        while not _done(state.losses, options):
+            _epoch(learner, train, optimiser, options, len(state.losses) + 1)
+            state.record(_validate(learner, valid, options, len(state.losses) + 1))
+            if checkpoint is not None:
+                state.save(checkpoint)
+            if progress is not None:
+                progress(len(state.losses), options.epochs, {"validation": state.losses[-1]})
+    finally:  # also when interrupted: the best weights so far are worth keeping
+        state.restore_best()
+        network.eval()
+    history = tuple({"validation": loss} for loss in state.losses)
+    return FitResult(history, 1 + state.losses.index(min(state.losses)))
+
+
+def _form(network: nn.Module) -> Mapping[str, list[int]]:
+    return {name: list(p.shape) for name, p in network.named_parameters()}
+
+
+def _done(losses: Sequence[float], options: FitOptions) -> bool:
+    if not losses:
+        return False
+    since_best = len(losses) - 1 - losses.index(min(losses))
+    return len(losses) >= options.epochs or since_best >= options.patience
+
+
+def _epoch(
+    learner: WindowLearner,
+    train: Sequence[Tensor],
+    optimiser: torch.optim.Optimizer,
+    options: FitOptions,
+    epoch: int,
+) -> None:
+    network = learner.network.train()
+    # Seeded by epoch, so that a training that goes on sees what it would have seen.
+    seed = options.seed * 100_003 + epoch
+    order = torch.Generator().manual_seed(seed)
+    with _seeded_dropout(seed, next(network.parameters()).device):
+        for rows in _batches_of_like_length([len(s) for s in train], options.batch, order):
+            for total, count in window_losses(learner, [train[i] for i in rows], options.window):
+                optimiser.zero_grad()
+                torch.autograd.backward(total / count)
+                if options.clip is not None:
+                    nn.utils.clip_grad_norm_(network.parameters(), options.clip)
+                optimiser.step()
+    optimiser.zero_grad()
+
+
+@torch.no_grad()
+def _validate(
+    learner: WindowLearner, valid: Sequence[Tensor], options: FitOptions, epoch: int
+) -> float:
+    learner.network.eval()
+    total, count = 0.0, 0
+    for rows in _batches_of_like_length([len(s) for s in valid], options.batch, None):
+        for loss, labels in window_losses(learner, [valid[i] for i in rows], options.window):
+            total, count = total + float(loss), count + labels
+    if not count or not math.isfinite(total):
+        raise ModelError(
+            f"the validation loss of epoch {epoch} is {total} over {count} labels; expected a "
+            f"finite number and some labels. Check the labels, or lower lr (it is {options.lr})"
+        )
+    return total / count

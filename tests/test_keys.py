@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from labelmem import Adapter, Combiner
+from labelmem.errors import ConfigError, InputError
+from labelmem.keys import RecentTokens
+from labelmem.models import GRUModel
+
+CPU = torch.device("cpu")
+
+
+def keys_of(tokens: list[int], **options: float) -> list[torch.Tensor]:
+    key = RecentTokens(**options)  # type: ignore[arg-type]
+    state, out = key.initial_state(1, CPU), []
+    for token in tokens:
+        made, state = key(torch.tensor([token]), torch.zeros(1, 2), state)
+        out.append(made[0])
+    return out
+
+
+def test_a_key_is_the_last_tokens_and_nothing_else() -> None:
+    a, b = keys_of([1, 2, 3, 2, 3], dim=16), keys_of([9, 9, 9, 2, 3], dim=16)
+    assert torch.equal(a[4], b[4])
+    assert not torch.equal(a[3], b[3])
+    assert float(a[2] @ a[4]) == pytest.approx(2.0, abs=1e-5)
+
+
+def test_the_first_key_has_no_past() -> None:
+    (first,) = keys_of([4], last=3, dim=8)
+    assert float(first[:8].norm()) == pytest.approx(1.0)
+    assert float(first[8:].abs().sum()) == 0
+
+
+def test_older_tokens_fade() -> None:
+    key = keys_of([4, 5], last=2, dim=8, fade=0.5)[1]
+    assert float(key[8:].norm()) == pytest.approx(0.5)
+
+
+def test_directions_depend_on_the_seed_alone() -> None:
+    small, large = keys_of([3], dim=8)[0], keys_of([9000, 3], dim=8)[1]
+    assert torch.equal(small[:8], large[:8])
+    assert not torch.equal(small, keys_of([3], dim=8, seed=1)[0])
+
+
+def test_inputs_must_be_tokens() -> None:
+    with pytest.raises(InputError, match="tokens"):
+        RecentTokens()(torch.rand(1, 3), torch.zeros(1, 2), torch.full((1, 1), -1))
+    with pytest.raises(ConfigError):
+        RecentTokens(last=0)
+
+
+@pytest.mark.parametrize("combiner", [0.5, Combiner(kind="stream")])
+def test_a_stream_with_such_keys_is_pure_and_continues_elsewhere(
+    combiner: float | Combiner, tmp_path: Path
+) -> None:
+    adapter = Adapter(GRUModel(labels=6, dim=8), key=RecentTokens(dim=8), combiner=combiner)
+    stream, batch = adapter.stream(), adapter.streams(2)
+    tokens = [6, 1, 2, 1, 2, 1, 5, 2]
+    for t, token in enumerate(tokens[:-1]):
+        for _ in range(2):  # the second prediction is as the first
+            p = stream.predict(token)
+        together = batch.predict(torch.tensor([token, 6]))
+        assert torch.allclose(together[0], p.probs, atol=1e-6)
+        stream.observe(tokens[t + 1])
+        batch.observe(torch.tensor([tokens[t + 1], 0]), mask=[True, t % 2 == 0])
+        stream.save(tmp_path / "s")
+        loaded = adapter.load_stream(tmp_path / "s")
+        assert torch.equal(loaded.predict(3).probs, stream.predict(3).probs)
+
+
+def test_a_habit_is_learned_by_context() -> None:
+    """After 1 comes 2, after 3 comes 4: a counter cannot know, such a key can."""
+    model = GRUModel(labels=5, dim=4)
+    adapter = Adapter(model, key=RecentTokens(last=1), combiner=0.95)
+    stream = adapter.stream()
+    previous = 5
+    for token in [1, 2, 3, 4] * 3:
+        stream.predict(previous)
+        stream.observe(token)
+        previous = token
+    assert stream.predict(1).label == 2
+    assert stream.predict(3).label == 4
