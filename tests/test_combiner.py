@@ -18,7 +18,7 @@ from toys import (
 )
 
 from labelmem import Adapter, Combiner, MemoryConfig
-from labelmem.combining import gru
+from labelmem.combining import gru, misses
 from labelmem.errors import ConfigError, ModelError
 from labelmem.label_combiner import LabelState
 
@@ -45,6 +45,13 @@ def test_gru_is_the_cell_of_torch() -> None:
     x, state = random(5, 4), random(5, 3, seed=1)
     seen = gru(x @ cell.weight_ih.T + cell.bias_ih, state @ cell.weight_hh.T + cell.bias_hh, state)
     torch.testing.assert_close(seen, cell(x, state), rtol=1e-12, atol=1e-12)
+
+
+def test_a_miss_is_an_argmax_elsewhere_or_no_belief_at_all() -> None:
+    beliefs = [[0.6, 0.4], [0.4, 0.6], [0.5, 0.5], [0.0, 0.0], [0.6, 0.4]]
+    y = torch.tensor([0, 0, 0, 0, 7])  # a tie goes to the lowest; 7 is new
+    assert misses(torch.tensor(beliefs), y).tolist() == [False, True, False, True, True]
+    assert misses(torch.zeros(5, 0), y).all()
 
 
 def test_dense_steps_are_the_oracle_with_labels_that_join() -> None:

@@ -173,7 +173,7 @@ def test_observing_by_prediction_at_once_is_observing(kind: str) -> None:
         assert_same(snapshot(plain), snapshot(named))
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "stream"])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("order", list(permutations(range(3)))[:5])
 def test_labels_that_come_late_in_any_order(kind: str, order: tuple[int, ...]) -> None:
     adapter = make_adapter(kind)

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from labelmem import Adapter, Combiner, MemoryConfig, Stream, StreamBatch
 
-KINDS = ("fixed", "dense", "sparse", "stream", "recurrent", "recurrent dense")
+KINDS = ("fixed", "dense", "sparse", "recurrent", "recurrent dense")
 """The forms of the paper, which the oracle knows."""
-EVERY_KIND = (*KINDS, "stream", "partition")
+EVERY_KIND = (*KINDS, "stream", "stream partition")
 """And those beyond it."""
 
 
@@ -95,12 +95,9 @@ def make_adapter(kind: str, memory: MemoryConfig | None = None, **options: Any) 
         combiner = random_combiner()
     elif kind == "sparse":
         combiner = random_combiner(active_threshold=0.05)
-    elif kind == "stream":
-        combiner = random_combiner(kind="stream")
-    elif kind == "partition":
-        options["partition"] = True
-    elif kind == "stream":
+    elif kind.startswith("stream"):
         combiner = random_combiner(kind="stream", rescorer=6, sees_h=True)
+    if kind.endswith("partition"):
         options = {"partition": True} | options
     memory = memory or MemoryConfig(cells_per_label=2, capacity=6)
     return Adapter(model, memory=memory, combiner=combiner, **options)

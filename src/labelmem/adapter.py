@@ -71,7 +71,10 @@ class Adapter(LMN):
         return tune(self, sequences, **options)
 
     def fit(self, sequences: Iterable[Recorded], **options: Any) -> FitResult:
-        """Train the combiner on recorded streams: :func:`labelmem.training.fit`."""
+        """Train the combiner on recorded streams that are new to the model.
+
+        See :func:`labelmem.training.fit`.
+        """
         return fit(self, sequences, **options)
 
     def save(self, path: str | Path) -> None:

@@ -89,7 +89,8 @@ def fit(
     Parameters
     ----------
     sequences
-        Pairs of inputs and labels, as the adapter will meet them when deployed.
+        Pairs of inputs and labels, as the adapter will meet them when deployed: from streams that
+        the model was *not* trained on, or the combiner learns to trust it too far.
     validation
         Streams for early stopping; None holds out a part of ``sequences``.
     checkpoint

@@ -22,8 +22,8 @@ def methods() -> dict[str, type[Baseline[Any, Any]]]:
 
     Examples
     --------
-    >>> sorted(methods())[:3]
-    ['counter', 'knn', 'ncm']
+    >>> "counter" in methods()
+    True
     """
     files = sorted(module.name for module in pkgutil.iter_modules(package.__path__))
     found = ((file.replace("_", "-"), _class_in(file)) for file in files)

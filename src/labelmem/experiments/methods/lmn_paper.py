@@ -16,15 +16,18 @@ class LMNPaper(LMNFixed):
     kind = "label"
 
     def finish(self, point: Point, work: Path) -> Adapter:
-        """Train the combiner, continuing from its checkpoint."""
+        """Train the combiner, continuing from its checkpoint.
+
+        On validation streams, a part of them held out: about those that the model was trained on
+        it is surer than it will be about new ones, and a combiner would learn to trust it.
+        """
         adapter, task = self.build(point), self.task
         form: dict[str, Any] = dict(self.options.get("combiner", {}))
         adapter.combiner = Combiner(
             kind=self.kind, theta=point["theta"], seed=task.run.seed, **form
         )
         adapter.fit(
-            task.train,
-            validation=task.valid,
+            task.valid,
             checkpoint=work / "combiner.safetensors",
             show=task.show,
             seed=task.run.seed,

@@ -1,0 +1,102 @@
+"""The paper's other methods through the runner, at smoke size."""
+
+from __future__ import annotations
+
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from labelmem.errors import ConfigError, ModelError
+from labelmem.experiments import trained as module
+from labelmem.experiments.contender import contender
+from labelmem.experiments.methods.lstm import larger, recurrent_parameters
+from labelmem.experiments.records import Records
+from labelmem.experiments.runner import execute
+from labelmem.experiments.table import Run, load_table
+from labelmem.experiments.task import SequenceTask
+from labelmem.experiments.trained import WORST, trained
+from labelmem.models import GRUModel, LSTMModel
+
+METHODS = ("lstm", "rei", "maml", "dntm")
+
+
+def runs(folder: Path, more: str = "") -> dict[str, Run]:
+    """The shipped table with these methods, whatever it lists itself."""
+    shipped = resources.files("labelmem.experiments") / "tables" / "table2.toml"
+    lines = shipped.read_text(encoding="utf-8").splitlines()
+    lines = [line for line in lines if not line.startswith("methods = ")]
+    path = folder / "mine.toml"
+    path.write_text(f"methods = {list(METHODS)}\n" + "\n".join(lines) + "\n" + more)
+    return {run.method: run for run in load_table(str(path)).runs("smoke")}
+
+
+def task(run: Run, folder: Path) -> SequenceTask:
+    return SequenceTask(run, torch.device("cpu"), folder, show=False)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_it_runs_and_trains_once(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = runs(tmp_path)[name]
+    assert execute(run, tmp_path, "cpu", show=False) == "recorded"
+    (record,) = Records(tmp_path / "mine.jsonl")
+    assert record["method"] == name and record["parameters"] > 0
+    assert 0 < record["metrics"]["log_perplexity"] < WORST
+    (tmp_path / "mine.jsonl").unlink()
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError("trained although the weights are there")
+
+    monkeypatch.setattr(module, "_train", refuse)
+    monkeypatch.setattr(SequenceTask, "_train", refuse)
+    assert execute(run, tmp_path, "cpu", show=False) == "recorded"
+    (again,) = Records(tmp_path / "mine.jsonl")
+    assert again["metrics"] == record["metrics"]
+    assert not list((tmp_path / ".work" / "shared").glob("*.checkpoint"))
+
+
+@pytest.mark.parametrize("embedding", [None, 7])
+@pytest.mark.parametrize("layers", [1, 2])
+def test_recurrent_parameters_are_those_of_the_models(embedding: int | None, layers: int) -> None:
+    for kind, cls in (("gru", GRUModel), ("lstm", LSTMModel)):
+        model = cls(5, dim=6, embedding=embedding, layers=layers)
+        counted = sum(p.numel() for p in model.rnn.parameters())
+        assert recurrent_parameters(kind, 6, embedding, layers) == counted
+
+
+@pytest.mark.parametrize("dim", [1, 8, 50, 128])
+def test_the_larger_model_comes_closest_to_five_times(dim: int) -> None:
+    wanted = 5 * recurrent_parameters("gru", dim)
+    found = larger({"kind": "gru", "dim": dim, "dropout": 0.5})["dim"]
+    off = {d: abs(recurrent_parameters("lstm", d) - wanted) for d in (found - 1, found, found + 1)}
+    assert min(off, key=lambda d: off[d]) == found
+
+
+def test_a_table_may_say_more_at_a_size_and_for_all_sizes(tmp_path: Path) -> None:
+    run = runs(tmp_path, "[method.rei]\nvector = 3\ntraining = { lr = 0.5 }\n")["rei"]
+    run.config["rei"] = {"vector": 2, "dim": 4, "training": {"batch": 2}}  # type: ignore[index]
+    options, training = contender("rei")(task(run, tmp_path)).settings  # type: ignore[attr-defined]
+    assert options == {"dropout": run.config["model"]["dropout"], "vector": 3, "dim": 4}
+    assert (training["lr"], training["batch"]) == (0.5, 2)
+    assert training["epochs"] == run.config["model"]["epochs"]
+
+
+def test_a_setting_that_runs_away_is_the_worst(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rei = contender("rei")(task(runs(tmp_path)["rei"], tmp_path))
+
+    def run_away(*_: Any) -> None:
+        raise ModelError("the validation loss is nan")
+
+    monkeypatch.setattr(module, "trained", run_away)
+    assert rei.loss(dict(rei.start)) == WORST
+
+
+def test_only_networks_can_be_trained(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="counter has no network"):
+        trained(task(runs(tmp_path)["rei"], tmp_path), "counter", {}, {})

@@ -1,0 +1,27 @@
+"""The LSTM with a sequence vector against torch's own cell."""
+
+from __future__ import annotations
+
+import torch
+from toys import filled
+
+from labelmem.models.sequence_vector import SequenceVectorLSTM
+
+
+@torch.no_grad()
+def test_the_vector_enters_both_layers() -> None:
+    net = filled(SequenceVectorLSTM(labels=5, dim=3, vector=2), seed=0)
+    h, c, v = torch.randn(3, 2, 3, generator=torch.Generator().manual_seed(0))
+    v = v[:, :2]
+    logits, (h2, c2, same) = net(torch.tensor([4, 5]), (h, c, v))
+    x = torch.stack([net.embedding.weight[4], net.embedding.start])
+    expected = net.cell(torch.cat([x, v], 1), (h, c))
+    torch.testing.assert_close((h2, c2), expected)
+    torch.testing.assert_close(logits, net.head(h2) + v @ net.vector_head.weight.T)
+    assert same is v
+
+
+def test_it_starts_at_zero() -> None:
+    state = SequenceVectorLSTM(labels=5, dim=3, vector=2).initial_state(4)
+    assert [tuple(part.shape) for part in state] == [(4, 3), (4, 3), (4, 2)]
+    assert not any(bool(part.any()) for part in state)
