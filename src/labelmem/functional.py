@@ -132,7 +132,7 @@ def mix(r: Tensor, s: Tensor, theta: float | Tensor) -> Tensor:
     """
     P = (1 - theta) * r + theta * s
     total = P.sum(dim=-1, keepdim=True)
-    holds = (s > 0).any(dim=-1, keepdim=True)
+    holds = (s > 0).any(dim=-1, keepdim=True) & (total > 0)
     return torch.where(holds, P / torch.where(holds, total, torch.ones_like(total)), r)
 
 

@@ -93,8 +93,10 @@ class LMN(OnlineMethod[LMNState]):
                     "with labels=() there is no model score to combine with; leave combiner out"
                 )
             combiner.build(self.dim, self.device, self.dtype).eval()
-        elif not 0 <= combiner <= 1:
-            raise ConfigError(f"combiner is {combiner}; a fixed theta must lie in [0, 1]")
+        elif not isinstance(combiner, int | float) or not 0 <= combiner <= 1:
+            raise ConfigError(
+                f"combiner is {combiner!r}; it must be a Combiner, or a fixed theta in [0, 1]"
+            )
         self._combiner = combiner
 
     @property

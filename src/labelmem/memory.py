@@ -50,6 +50,10 @@ class MemoryRead:
 
     def spread(self, values: Tensor, width: int) -> Tensor:
         """Values (n, K), zero but at leading cells, as (n, width) over the labels."""
+        if self.label.numel() and int(self.label.max()) >= width:
+            raise InputError(
+                f"the memory holds the label {int(self.label.max())}; {width} columns are too few"
+            )
         empty = values.new_zeros(values.shape[0], width)
         return empty.scatter_add(1, self.label.clamp(min=0), values)
 

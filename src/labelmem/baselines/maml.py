@@ -51,10 +51,9 @@ class MAML(SequenceMethod[MAMLOptions]):
     label of a long stream is trained under the weights it will be predicted with. A step's own
     gradient goes back one step in time, online and in training alike.
 
-    Each stream holds 2 L dim numbers for the label vectors and the output layer: 3.3 MB with 8,325
-    labels and 50 dimensions. A label costs a few passes over the output layer's part, and training
-    adds n L numbers for each of the window's steps, not n L dim. With these sizes and 16 streams a
-    label took 2.7 ms online and 4.2 ms in training on one core of a processor.
+    Each stream holds 2 L dim numbers for the label vectors and the output layer. A label costs a few
+    passes over the output layer's part, and training adds n L numbers for each of the window's
+    steps, not n L dim.
 
     Examples
     --------
