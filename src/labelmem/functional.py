@@ -51,7 +51,9 @@ def cosine(h: Tensor, v: Tensor) -> Tensor:
     >>> cosine(torch.tensor([[1.0, 0.0]]), torch.tensor([[[3.0, 0.0], [0.0, 2.0], [0.0, 0.0]]]))
     tensor([[1., 0., 0.]])
     """
-    return torch.einsum("nd,nkd->nk", normalise(h), normalise(v))
+    norm = v.norm(dim=-1)
+    dot = torch.einsum("nd,nkd->nk", normalise(h), v)
+    return dot / torch.where(norm > 0, norm, torch.ones_like(norm))
 
 
 def within_label_weights(cos: Tensor, lam: float | Tensor, group: Tensor, alive: Tensor) -> Tensor:

@@ -43,6 +43,8 @@ class Column:
     """A format specification such as ``.3f`` or ``.1%``; empty for text."""
     best: Literal["high", "low"] | None = None
     """Whether the highest or the lowest figure is best; None marks none."""
+    short: str = ""
+    """The heading on a terminal, where room is scarce; empty takes the title."""
 
 
 @dataclass(frozen=True)
@@ -147,13 +149,15 @@ def to_html(table: Table, intervals: bool = True) -> str:
 
 def to_rich(table: Table, intervals: bool = False) -> RichTable:
     """The table for a terminal."""
+    from rich import box
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    shown = RichTable(title=table.caption or None, caption=table.note or None, title_justify="left")
-    shown.caption_justify = "left"
-    for column in table.columns:
-        shown.add_column(column.title, justify="right" if column.format else "left")
+    shown = RichTable(box=box.SIMPLE_HEAD, title_justify="left", caption_justify="left")
+    shown.title, shown.caption = table.caption or None, table.note or None
+    for i, column in enumerate(table.columns):
+        justify: Literal["left", "right"] = "right" if column.format else "left"
+        shown.add_column(column.short or column.title, justify=justify, no_wrap=i == 0)
     for row in table.shown(intervals):
         cells = []
         for cell in row:
