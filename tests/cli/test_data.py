@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from labelmem.cli.data import app
+from labelmem.cli import app
 from labelmem.data import fetch as module
 from labelmem.data import info, names
 from labelmem.data.registry import Info
@@ -59,7 +59,7 @@ def publisher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
 
 def test_list_shows_what_is_here(tmp_path: Path) -> None:
     (tmp_path / "dataset_TSMC2014_NYC.txt").write_text(LINE)
-    shown = runner.invoke(app, ["list", "--root", str(tmp_path)])
+    shown = runner.invoke(app, ["data", "list", "--root", str(tmp_path)])
     assert shown.exit_code == 0, shown.output
     for name in names():
         assert name in shown.output
@@ -72,7 +72,10 @@ def test_list_as_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "dataset_TSMC2014_NYC.txt"
     path.write_text(LINE)
     monkeypatch.setenv("LABELMEM_DATA", str(tmp_path))
-    rows = {row["name"]: row for row in json.loads(runner.invoke(app, ["list", "--json"]).stdout)}
+    rows = {
+        row["name"]: row
+        for row in json.loads(runner.invoke(app, ["data", "list", "--json"]).stdout)
+    }
     assert list(rows) == list(names())
     assert rows["fsq-nyc"]["here"]["paths"] == [str(path)]
     assert rows["geolife"]["here"] is None
@@ -84,20 +87,20 @@ def test_stats(tmp_path: Path) -> None:
     text = "".join(line.format(user, n) for user in range(10) for n in range(60))
     (tmp_path / "loc-brightkite_totalCheckins.txt").write_text(text)
     root = ["--root", str(tmp_path)]
-    rows = json.loads(runner.invoke(app, ["stats", "--json", *root]).stdout)
+    rows = json.loads(runner.invoke(app, ["data", "stats", "--json", *root]).stdout)
     assert rows[0]["ours"] == {"train": 8, "test": 2, "mean_length": 60.0, "labels": 60}
     assert rows[1]["ours"] is None
-    markdown = runner.invoke(app, ["stats", "--markdown", *root]).stdout
+    markdown = runner.invoke(app, ["data", "stats", "--markdown", *root]).stdout
     assert markdown.startswith("| data set |")
-    plain = runner.invoke(app, ["stats", *root])
+    plain = runner.invoke(app, ["data", "stats", *root])
     assert "22,811" in plain.stdout
     assert "not here" in plain.stdout
 
 
 def test_stats_of_a_broken_file(tmp_path: Path) -> None:
     (tmp_path / "loc-brightkite_totalCheckins.txt").write_text("nonsense [/]\n")
-    shown = runner.invoke(app, ["stats", "--root", str(tmp_path)])
-    assert shown.exit_code == 1
+    shown = runner.invoke(app, ["data", "stats", "--root", str(tmp_path)])
+    assert shown.exit_code == 2
     assert "line 1: found 'nonsense [/]', expected 5 fields" in shown.stderr
     assert "Traceback" not in shown.output
 
@@ -105,18 +108,18 @@ def test_stats_of_a_broken_file(tmp_path: Path) -> None:
 def test_fetch_shows_licence_citation_and_checksum(publisher: Path, own_cache: Path) -> None:
     for part in ("train", "test"):
         (publisher / f"{part}.csv").write_text("text,category\nhello,greet\n")
-    shown = runner.invoke(app, ["fetch", "banking77"])
+    shown = runner.invoke(app, ["data", "fetch", "banking77"])
     assert shown.exit_code == 0, shown.output
     for text in ("CC BY 4.0", "Casanueva", "sha256", "not known beforehand"):
         assert text in shown.stderr
     assert (own_cache / "labelmem/data/banking77/test.csv").exists()
-    listed = json.loads(runner.invoke(app, ["list", "--json"]).stdout)
+    listed = json.loads(runner.invoke(app, ["data", "list", "--json"]).stdout)
     assert next(row for row in listed if row["name"] == "banking77")["here"]["form"] == "raw"
 
 
 def test_fetch_into_a_folder(publisher: Path, tmp_path: Path) -> None:
     (publisher / "text8.zip").write_bytes(b"x")
-    shown = runner.invoke(app, ["fetch", "text8", "--to", str(tmp_path / "mine")])
+    shown = runner.invoke(app, ["data", "fetch", "text8", "--to", str(tmp_path / "mine")])
     assert shown.exit_code == 0, shown.output
     assert "LABELMEM_DATA" in shown.stderr
     assert (tmp_path / "mine/text8.zip").read_bytes() == b"x"
@@ -124,8 +127,8 @@ def test_fetch_into_a_folder(publisher: Path, tmp_path: Path) -> None:
 
 def test_fetch_of_an_altered_file(publisher: Path, own_cache: Path) -> None:
     (publisher / "images_background.zip").write_bytes(b"altered")
-    shown = runner.invoke(app, ["fetch", "omniglot"])
-    assert shown.exit_code == 1
+    shown = runner.invoke(app, ["data", "fetch", "omniglot"])
+    assert shown.exit_code == 2
     assert "its md5 is" in shown.stderr
     assert list((own_cache / "labelmem/data/omniglot").iterdir()) == []
 
@@ -135,12 +138,12 @@ def test_fetch_of_an_altered_file(publisher: Path, own_cache: Path) -> None:
     [("geolife", "Accept Microsoft's licence"), ("nothing", "there is no data set 'nothing'")],
 )
 def test_fetch_that_cannot_be_done(name: str, text: str) -> None:
-    shown = runner.invoke(app, ["fetch", name])
-    assert shown.exit_code == 1
+    shown = runner.invoke(app, ["data", "fetch", name])
+    assert shown.exit_code == 2
     assert text in shown.stderr
 
 
 def test_fetch_of_what_is_made_here() -> None:
-    shown = runner.invoke(app, ["fetch", "synthetic"])
+    shown = runner.invoke(app, ["data", "fetch", "synthetic"])
     assert shown.exit_code == 0
     assert "nothing to fetch" in shown.stderr

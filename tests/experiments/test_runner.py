@@ -64,6 +64,15 @@ def test_every_method_searches_no_more_than_its_trials(tmp_path: Path) -> None:
         assert best == record["chosen"] | {"loss": best["loss"]}
 
 
+def test_theta_of_example_streams_is_kept_where_it_moves(tmp_path: Path) -> None:
+    execute_all(smoke("counter", "lmn-fixed", "lmn"), tmp_path, "cpu", show=False)
+    traces = {r["method"]: r["traces"] for r in Records(tmp_path / "table2.jsonl")}
+    assert traces["counter"] == traces["lmn-fixed"] == []
+    assert 1 <= len(traces["lmn"]) <= 3
+    for trace in traces["lmn"]:
+        assert len(trace["theta"]) == 12 and all(0 < theta < 1 for theta in trace["theta"])
+
+
 def test_a_run_that_another_process_has_is_left_to_it(tmp_path: Path) -> None:
     (run,) = smoke("unigram")
     own = tmp_path / ".work" / runner.digest(run.identity())

@@ -12,7 +12,6 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.filesize import decimal
-from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
 from rich.progress import TransferSpeedColumn as SpeedColumn
 from rich.table import Table
@@ -23,7 +22,6 @@ from labelmem.data.locate import download_folder
 from labelmem.data.registry import Info, PaperRow, info, names
 from labelmem.data.source import Source
 from labelmem.data.stats import StatRow, as_markdown, table1
-from labelmem.errors import LabelMemError
 
 __all__ = ["app"]
 
@@ -58,20 +56,19 @@ def fetch(
 ) -> None:
     """Get a data set from its publisher; an interrupted download goes on where it ended."""
     console = Console(stderr=True)
-    with _told(console):
-        facts = info(name)
-        console.print(f"[bold]{facts.title}[/bold]  licence: {facts.licence}", highlight=False)
-        if facts.citation:
-            console.print(f"Please cite: {facts.citation}", highlight=False)
-        with _bars(console) as tell:
-            done = fetch_files(name, to, tell)
-        if not done:
-            console.print(f"{name} is made by a program; there is nothing to fetch")
-        for file in done:
-            state = "as expected" if file.pinned else "not known beforehand; note it to compare"
-            console.print(f"{file.path}\n  sha256 {file.sha256} ({state})", highlight=False)
-        if done and to:
-            console.print(f"Set LABELMEM_DATA={to} (downloads default to {download_folder(name)})")
+    facts = info(name)
+    console.print(f"[bold]{facts.title}[/bold]  licence: {facts.licence}", highlight=False)
+    if facts.citation:
+        console.print(f"Please cite: {facts.citation}", highlight=False)
+    with _bars(console) as tell:
+        done = fetch_files(name, to, tell)
+    if not done:
+        console.print(f"{name} is made by a program; there is nothing to fetch")
+    for file in done:
+        state = "as expected" if file.pinned else "not known beforehand; note it to compare"
+        console.print(f"{file.path}\n  sha256 {file.sha256} ({state})", highlight=False)
+    if done and to:
+        console.print(f"Set LABELMEM_DATA={to} (downloads default to {download_folder(name)})")
 
 
 @app.command()
@@ -81,15 +78,13 @@ def stats(
     root: Root = None,
 ) -> None:
     """Show the paper's Table 1 beside the same figures of the files that are here."""
-    console = Console(stderr=True)
-    with _told(console):
-        rows = table1(root)
-        if as_json:
-            typer.echo(json.dumps([row.as_dict() for row in rows], indent=2))
-        elif markdown:
-            typer.echo(as_markdown(rows))
-        else:
-            Console().print(_stats_table(rows))
+    rows = table1(root)
+    if as_json:
+        typer.echo(json.dumps([row.as_dict() for row in rows], indent=2))
+    elif markdown:
+        typer.echo(as_markdown(rows))
+    else:
+        Console().print(_stats_table(rows))
 
 
 def _stats_table(rows: list[StatRow]) -> Table:
@@ -126,17 +121,6 @@ def _plain(facts: Info, source: Source | None) -> dict[str, Any]:
     if source is not None:
         here = {**asdict(source), "paths": [str(path) for path in source.paths]}
     return {**asdict(facts), "here": here}
-
-
-@contextmanager
-def _told(console: Console) -> Iterator[None]:
-    """Show an error of ours as a sentence instead of a traceback."""
-    try:
-        yield
-    except LabelMemError as error:
-        sentence = f"[bold red]error:[/bold red] {escape(str(error))}"
-        console.print(sentence, highlight=False, soft_wrap=True)
-        raise typer.Exit(1) from error
 
 
 @contextmanager

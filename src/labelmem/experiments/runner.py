@@ -23,6 +23,7 @@ from labelmem.experiments.contender import Contender, contender
 from labelmem.experiments.records import Record, Records, claimed, digest
 from labelmem.experiments.table import Run
 from labelmem.experiments.task import SequenceTask
+from labelmem.experiments.traces import ThetaTraces
 from labelmem.online import OnlineMethod
 from labelmem.progress import progress_bar
 from labelmem.search import Trial, climb
@@ -64,7 +65,7 @@ def execute(run: Run, results: Path, device: str, show: bool | None = None) -> O
 
 
 def _run(run: Run, device: torch.device, work: Path, own: Path, show: bool | None) -> Record:
-    clock, started = time.perf_counter(), datetime.now(UTC)
+    clock, started, commit = time.perf_counter(), datetime.now(UTC), _commit()
     shared = work / "shared"
     shared.mkdir(exist_ok=True)
     task = SequenceTask(run, device, shared, show)
@@ -73,16 +74,18 @@ def _run(run: Run, device: torch.device, work: Path, own: Path, show: bool | Non
     best = min(log, key=lambda trial: trial["loss"])
     point = {name: value for name, value in best.items() if name != "loss"}
     tested = method.finish(point, own)
-    done = evaluate(tested, task.test, task.config["batch_size"], show=show)
+    traces = ThetaTraces()
+    done = evaluate(tested, task.test, task.config["batch_size"], watch=traces, show=show)
     return run.identity() | {
         **_figures(done),
+        "traces": traces.record(),
         "search": log,
         "chosen": point,
         "parameters": _parameters(tested),
         "data": _data(task),
         "device": _device_name(device),
         "versions": _versions(),
-        "commit": _commit(),
+        "commit": commit,
         "started": started.isoformat(timespec="seconds"),
         "seconds": round(time.perf_counter() - clock, 1),
     }

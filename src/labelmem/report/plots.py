@@ -119,11 +119,16 @@ def bars(categories: Sequence[str], series: Sequence[Series], x: Axis, y: Axis) 
         axes.set_xticks(at, categories)
         axes.grid(axis="x", visible=False)
         _limit(axes, Axis(x.label), y)
-        # Above the axes, where no bar can reach.
+        # Above the axes, opposite their name, where no bar can reach.
         axes.legend(
-            loc="lower left", bbox_to_anchor=(0, 1), ncols=len(series), frameon=False,
-            handlelength=1, columnspacing=1.2, borderaxespad=0.2,
-        )  # fmt: skip
+            loc="lower right",
+            bbox_to_anchor=(1, 1),
+            ncols=len(series),
+            frameon=False,
+            handlelength=1,
+            columnspacing=1.2,
+            borderaxespad=0.2,
+        )
     return figure
 
 
@@ -184,7 +189,7 @@ def _limit(axes: Axes, x: Axis, y: Axis) -> None:
             axis.set_major_formatter(ScalarFormatter())
             axis.set_minor_formatter("")
         if wanted.percent:
-            axis.set_major_formatter(PercentFormatter(1, decimals=0))
+            axis.set_major_formatter(PercentFormatter(1))
         if wanted.span is not None:
             axis.axes.set(**{f"{axis.axis_name}lim": wanted.span})
 
