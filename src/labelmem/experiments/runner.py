@@ -155,7 +155,7 @@ def _data(task: SequenceTask) -> Record:
 def _device_name(device: torch.device) -> str:
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
-    return f"cpu, {torch.get_num_threads()} threads"
+    return f"cpu, {torch.get_num_threads()} thread(s)"
 
 
 def _versions() -> dict[str, str]:
