@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Annotated, Any
 
 import typer
@@ -54,8 +53,7 @@ class Shell(TyperGroup):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         for name, summary in COMMANDS.items():
-            if find_spec(f"{__name__}.{name}") is not None:
-                self.add_command(LazyCommand(name, summary), name)
+            self.add_command(LazyCommand(name, summary), name)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the sub-command; errors of labelmem are answers, not crashes."""

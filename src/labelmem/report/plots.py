@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from labelmem.errors import MissingExtraError
+from labelmem.report.naming import beside
 from labelmem.report.palette import GRID, INK, MUTED, Look
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ _STYLE: dict[Any, Any] = {
     "axes.facecolor": "none",
     "savefig.facecolor": "none",
 }
+
+_FRAME = (330.0, 180.0)  # about how large the inside of a plot is, in points
 
 
 @dataclass(frozen=True)
@@ -181,17 +184,20 @@ def _canvas(x: Axis, y: Axis) -> tuple[Figure, Axes]:
 
 
 def _limit(axes: Axes, x: Axis, y: Axis) -> None:
-    from matplotlib.ticker import PercentFormatter, ScalarFormatter
+    from matplotlib.ticker import FuncFormatter, LogLocator
 
     for axis, wanted in ((axes.xaxis, x), (axes.yaxis, y)):
         if wanted.log:
             axis.axes.set(**{f"{axis.axis_name}scale": "log"})
-            axis.set_major_formatter(ScalarFormatter())
+            axis.set_major_formatter("{x:g}")
             axis.set_minor_formatter("")
         if wanted.percent:
-            axis.set_major_formatter(PercentFormatter(1))
+            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.3g}%"))
         if wanted.span is not None:
             axis.axes.set(**{f"{axis.axis_name}lim": wanted.span})
+        low, high = axis.get_view_interval()
+        if wanted.log and high < 100 * low:  # powers of ten alone would be too few numbers
+            axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
 
 
 def _name_ends(axes: Axes, series: Sequence[Series]) -> None:
@@ -212,20 +218,20 @@ def _name_ends(axes: Axes, series: Sequence[Series]) -> None:
 
 
 def _name_points(axes: Axes, series: Sequence[Series]) -> None:
-    """Write each name beside its mark, on the side where there is room."""
+    """Write each name beside its mark, where it covers nothing."""
     axes.autoscale_view()
+    order = sorted(series, key=lambda one: not one.strong)
     to_axes = axes.transData + axes.transAxes.inverted()
-    places = [to_axes.transform((one.x[0], one.y[0])) for one in series]
-    heights = _apart([float(place[1]) for place in places], gap=0.085)
-    for one, place, height in zip(series, places, heights, strict=True):
-        right = place[0] < 0.6
+    places = [to_axes.transform((one.x[0], one.y[0])) for one in order]
+    marks = [(float(x) * _FRAME[0], float(y) * _FRAME[1]) for x, y in places]
+    boxes = beside(marks, [one.name for one in order], _FRAME)
+    for one, mark, box in zip(order, marks, boxes, strict=True):
         axes.annotate(
             one.name,
-            xy=(float(place[0]), height),
-            xycoords="axes fraction",
-            xytext=(9 if right else -9, 0),
+            xy=(one.x[0], one.y[0]),
+            xytext=(box.x - mark[0], box.y - mark[1]),
             textcoords="offset points",
-            ha="left" if right else "right",
+            ha="center",
             va="center",
             color=one.look.hex,
             fontweight="bold" if one.strong else "normal",

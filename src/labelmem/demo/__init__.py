@@ -1,0 +1,1 @@
+"""``labelmem demo``: two small tasks on data that comes with the dependencies."""

@@ -1,0 +1,145 @@
+"""Task 1: a classifier that knows the digits 0 to 6 meets people who draw all ten."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from labelmem.demo.task import Size, Task, seeded
+from labelmem.models import MLP, FitOptions, fit_classifier
+from labelmem.online import Recorded
+from labelmem.progress import progress_bar
+
+__all__ = ["KNOWN", "draw_users", "make_digits", "split_images"]
+
+KNOWN = 7
+"""The model is trained on the digits below this one."""
+FAVOURITES = 4
+OFTEN = 0.9
+"""How often a user draws one of the favourites rather than any digit."""
+TAUGHT = 14
+"""Pictures of each known digit to train with: labels are scarce before a model meets its users."""
+
+Array = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+
+def make_digits(size: Size, seed: int, show: bool | None = None) -> Task:
+    """Train the model and make the users.
+
+    The bundled pictures are dealt into three pools that share none: to train the model, for the
+    validation users and for the test users.
+    """
+    X, y = _bundled_digits()
+    rng = np.random.default_rng((seed, KNOWN))
+    train, *pools = split_images(y, rng)
+    inputs, labels = torch.tensor(X[train], dtype=torch.float32), torch.tensor(y[train])
+    with seeded(seed):
+        # No layer with ReLU: what it throws away is what would tell the new digits apart.
+        model = MLP(X.shape[1], KNOWN, hidden=(), dim=256)
+    _train(model, inputs, labels, size, seed, show)
+    users = [
+        draw_users(X, y, pool, many, size.digit_steps, rng)
+        for pool, many in zip(pools, size.digit_users, strict=True)
+    ]
+    return Task(
+        name="digits",
+        title="Digits",
+        story=(
+            f"A small network was trained on {len(train)} pictures of the digits 0 to 6.",
+            f"It now meets {len(users[1])} people who draw {size.digit_steps} digits each. All ten "
+            f"kinds occur, and each person draws {FAVOURITES} of them {OFTEN:.0%} of the time.",
+            "The digits 7, 8 and 9 are new to it: it has no output for them.",
+            f"Whatever a method has to choose is chosen on {len(users[0])} other people, who also "
+            "draw all ten digits. No picture is shared between training, them and these.",
+        ),
+        model=model,
+        labels=KNOWN,
+        methods=("static", "ncm", "sgd-head", "lmn-fixed", "lmn"),
+        train=[(inputs, labels.tolist())],
+        valid=users[0],
+        test=users[1],
+        memory_of={"partition": True},
+        combiner={"kind": "stream", "sees_h": True},
+        pictures=(8, 8),
+    )
+
+
+def split_images(y: Integers, rng: np.random.Generator) -> tuple[Integers, Integers, Integers]:
+    """Deal the pictures of every digit into pools to train, validate and test with.
+
+    A few of each known digit are for training; of the others, four in seven are for validation.
+
+    Examples
+    --------
+    >>> train, valid, test = split_images(np.arange(10).repeat(28), np.random.default_rng(0))
+    >>> len(train), len(valid), len(test)
+    (98, 104, 78)
+    """
+    pools: tuple[list[Integers], ...] = ([], [], [])
+    for digit in range(10):
+        own = rng.permutation(np.flatnonzero(y == digit))
+        taught = TAUGHT if digit < KNOWN else 0
+        cuts = [taught, taught + (len(own) - taught) * 4 // 7]
+        for pool, part in zip(pools, np.split(own, cuts), strict=True):
+            pool.append(part)
+    train, valid, test = (np.concatenate(pool) for pool in pools)
+    return train, valid, test
+
+
+def _train(
+    model: MLP, inputs: Tensor, labels: Tensor, size: Size, seed: int, show: bool | None
+) -> None:
+    options = FitOptions(epochs=size.model_epochs, patience=8, lr=3e-3, seed=seed)
+    with progress_bar("digits: train the model", options.epochs, show) as report:
+        fit_classifier(
+            model,
+            inputs,
+            labels,
+            options,
+            progress=lambda epoch, most, loss: report(1, f"loss {loss['loss']:.3f}"),
+        )
+
+
+def draw_users(
+    X: Array, y: Integers, pool: Integers, users: int, steps: int, rng: np.random.Generator
+) -> list[Recorded]:
+    """Let users draw, mostly their favourites; a picture comes again only when all have come.
+
+    Examples
+    --------
+    >>> y = np.arange(10).repeat(3)
+    >>> X = np.zeros((30, 64))
+    >>> [(inputs, drawn)] = draw_users(X, y, np.arange(30), 1, 12, np.random.default_rng(0))
+    >>> inputs.shape, len(drawn)
+    (torch.Size([12, 64]), 12)
+    """
+    by_digit = [pool[y[pool] == digit] for digit in range(10)]
+    return [_draw(X, y, by_digit, steps, rng) for _ in range(users)]
+
+
+def _draw(
+    X: Array, y: Integers, by_digit: Sequence[Integers], steps: int, rng: np.random.Generator
+) -> Recorded:
+    favourites = rng.choice(10, FAVOURITES, replace=False)
+    often = rng.random(steps) < OFTEN
+    drawn = np.where(often, rng.choice(favourites, steps), rng.integers(10, size=steps))
+    shuffled = [rng.permutation(own) for own in by_digit]
+    earlier = [int((drawn[:t] == digit).sum()) for t, digit in enumerate(drawn)]
+    picked = [
+        shuffled[digit][times % len(shuffled[digit])]
+        for digit, times in zip(drawn.tolist(), earlier, strict=True)
+    ]
+    return torch.tensor(X[picked], dtype=torch.float32), y[picked].tolist()
+
+
+def _bundled_digits() -> tuple[Array, Integers]:
+    """1,797 pictures of 8 by 8 grey values in 0..1, and their digits."""
+    from sklearn.datasets import load_digits
+
+    X, y = load_digits(return_X_y=True)
+    return X / 16.0, y.astype(np.int64)
