@@ -51,8 +51,8 @@ class MAML(SequenceMethod[MAMLOptions]):
     label of a long stream is trained under the weights it will be predicted with. A step's own
     gradient goes back one step in time, online and in training alike.
 
-    Each stream holds 2 L dim numbers for the label vectors and the output layer. A label costs a few
-    passes over the output layer's part, and training adds n L numbers for each of the window's
+    Each stream holds 2 L dim numbers for the label vectors and the output layer. A label costs a
+    few passes over the output layer's part, and training adds n L numbers for each of the window's
     steps, not n L dim.
 
     Examples
