@@ -131,7 +131,7 @@ def test_wrong_header(write: Write, tmp_path: Path) -> None:
         load("fsq-nyc", ALL, root=tmp_path)
 
 
-@pytest.mark.parametrize("content", [b"", gzip.compress(b"")])
+@pytest.mark.parametrize("content", [b"", gzip.compress(b"")], ids=["empty", "empty archive"])
 def test_empty_file(write: Write, tmp_path: Path, content: bytes) -> None:
     name = "loc-brightkite_totalCheckins.txt" + (".gz" if content else "")
     write(name, content)
