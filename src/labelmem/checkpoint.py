@@ -25,6 +25,8 @@ class Checkpoint:
     """What must be the same for a file to be continued: options, data, form of the network."""
     best: dict[str, Tensor]
     losses: list[float] = field(default_factory=list)
+    extra: dict[str, Tensor] = field(default_factory=dict)
+    """Whatever else the training needs to go on, e.g. the states of its random generators."""
 
     @classmethod
     def begin(
@@ -49,6 +51,7 @@ class Checkpoint:
         tensors |= {f"best.{k}": t for k, t in self.best.items()}
         for i, moments in self.optimiser.state_dict()["state"].items():
             tensors |= {f"adam.{i}.{k}": torch.as_tensor(t) for k, t in moments.items()}
+        tensors |= {f"extra.{k}": t for k, t in self.extra.items()}
         save_state(path, "checkpoint", tensors, {"identity": self.identity, "losses": self.losses})
 
     def load(self, path: Path) -> None:
@@ -67,6 +70,7 @@ class Checkpoint:
             state.setdefault(int(i), {})[key] = tensor
         self.optimiser.load_state_dict(self.optimiser.state_dict() | {"state": state})
         self.losses = list(meta["losses"])
+        self.extra = _part(tensors, "extra.")
 
 
 def _copy(module: nn.Module) -> dict[str, Tensor]:

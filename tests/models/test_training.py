@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ from labelmem.models import (
     fit_classifier,
     fit_sequences,
 )
-from labelmem.models.batches import _batches_of_like_length, sequence_losses, split
+from labelmem.models.batches import batches_of_like_length, sequence_losses, split
 
 Step = tuple[int, int, dict[str, float]]
 
@@ -218,9 +219,9 @@ def test_batches_hold_every_row_once_with_like_lengths_together() -> None:
     rng = random.Random(0)
     lengths = [rng.choice([1, 5, 50, 500]) for _ in range(403)]
     generator = torch.Generator().manual_seed(0)
-    first, second = (_batches_of_like_length(lengths, 4, generator) for _ in range(2))
+    first, second = (batches_of_like_length(lengths, 4, generator) for _ in range(2))
     assert first != second
-    for batches in (first, second, _batches_of_like_length(lengths, 4, None)):
+    for batches in (first, second, batches_of_like_length(lengths, 4, None)):
         assert sorted(row for batch in batches for row in batch) == list(range(403))
         assert all(len(batch) <= 4 for batch in batches)
         sizes = [[lengths[row] for row in batch] for batch in batches]
@@ -289,3 +290,32 @@ def test_bad_examples_are_told(X: Tensor, y: Tensor) -> None:
 def test_options_are_checked(options: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=next(iter(options))):
         FitOptions(**options)
+
+
+def test_an_interrupted_training_ends_as_if_it_had_not_been(tmp_path: Path) -> None:
+    sequences = [[0, 1, 2, 1, 2] * 3, [2, 1, 0, 2], [1, 1, 2, 0, 0, 2]] * 4
+    options = FitOptions(epochs=5, batch=4, lr=0.02, patience=5)
+
+    def made() -> GRUModel:
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            return GRUModel(labels=3, dim=6, dropout=0.3)
+
+    straight, interrupted = made(), made()
+    whole = fit_sequences(straight, sequences, options)
+
+    class KilledError(Exception):
+        pass
+
+    def die(epoch: int, most: int, losses: Mapping[str, float]) -> None:
+        if epoch == 2:
+            raise KilledError
+
+    path = tmp_path / "checkpoint"
+    with pytest.raises(KilledError):
+        fit_sequences(interrupted, sequences, options, progress=die, checkpoint=path)
+    resumed = made()
+    again = fit_sequences(resumed, sequences, options, checkpoint=path)
+    assert again == whole
+    for name, value in straight.state_dict().items():
+        assert torch.equal(resumed.state_dict()[name], value)

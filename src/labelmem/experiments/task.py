@@ -106,14 +106,16 @@ class SequenceTask:
             weights, _ = load_state(path, "model")
             model.load_state_dict(weights)
         else:
-            self._train(model, training)
+            checkpoint = path.with_suffix(".checkpoint")
+            self._train(model, training, checkpoint)
             save_state(path, "model", model.state_dict(), {"model": settings, "training": training})
+            checkpoint.unlink(missing_ok=True)
         return model.eval().requires_grad_(False)
 
     def _extent(self) -> list[Any]:
         return [self.config.get("streams"), self.config.get("steps"), self.config.get("recipe")]
 
-    def _train(self, model: RecurrentModel, training: Mapping[str, Any]) -> None:
+    def _train(self, model: RecurrentModel, training: Mapping[str, Any], checkpoint: Path) -> None:
         options = FitOptions(seed=self.run.seed, **training)
         train = [torch.from_numpy(array) for array in self.tokens("train")]
         valid = [torch.from_numpy(array) for array in self.tokens("valid")]
@@ -126,6 +128,7 @@ class SequenceTask:
                 progress=lambda epoch, most, losses: report(
                     note=f"validation {losses['validation']:.3f} nats"
                 ),
+                checkpoint=checkpoint,
             )
 
     def validation_loss(self, method: OnlineMethod[Any]) -> float:

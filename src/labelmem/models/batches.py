@@ -13,7 +13,14 @@ from torch.nn.utils.rnn import pad_sequence
 from labelmem.errors import InputError
 from labelmem.models.recurrent import RecurrentModel, State
 
-__all__ = ["Losses", "example_losses", "label_sequences", "sequence_losses", "split"]
+__all__ = [
+    "Losses",
+    "batches_of_like_length",
+    "example_losses",
+    "label_sequences",
+    "sequence_losses",
+    "split",
+]
 
 Losses: TypeAlias = Callable[[torch.Generator | None], Iterator[tuple[Tensor, int]]]
 """Mean loss and number of labels of one batch after the other, shuffled if there is a generator."""
@@ -77,7 +84,7 @@ def sequence_losses(
     generator: torch.Generator | None,
 ) -> Iterator[tuple[Tensor, int]]:
     """Cross-entropy of every label, ``size`` sequences and ``window`` steps at a time."""
-    for rows in _batches_of_like_length([len(s) for s in sequences], size, generator):
+    for rows in batches_of_like_length([len(s) for s in sequences], size, generator):
         yield from _window_losses(model, [sequences[row] for row in rows], window)
 
 
@@ -109,7 +116,7 @@ def _cut(state: State, streams: int) -> State:
     return tuple(part[:streams].detach() for part in state)
 
 
-def _batches_of_like_length(
+def batches_of_like_length(
     lengths: Sequence[int], size: int, generator: torch.Generator | None
 ) -> list[list[int]]:
     """Rows of each batch, longest first; random except that like lengths come together."""

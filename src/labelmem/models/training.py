@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from functools import partial
+from pathlib import Path
 from typing import TypeAlias
 
 import torch
 from torch import Tensor, nn
 
+from labelmem.checkpoint import Checkpoint
 from labelmem.errors import InputError, ModelError
 from labelmem.models.batches import (
     Losses,
@@ -22,7 +25,7 @@ from labelmem.models.batches import (
 from labelmem.models.fit_options import FitOptions, FitResult
 from labelmem.models.recurrent import RecurrentModel
 
-__all__ = ["Progress", "fit_classifier", "fit_sequences"]
+__all__ = ["Progress", "fit_classifier", "fit_sequences", "seeded_dropout"]
 
 Progress: TypeAlias = Callable[[int, int, Mapping[str, float]], None]
 """Called after each epoch with its number, the most there can be, and its losses."""
@@ -83,6 +86,7 @@ def fit_sequences(
     options: FitOptions | None = None,
     validation: Sequence[Tensor | Sequence[int]] | None = None,
     progress: Progress | None = None,
+    checkpoint: Path | None = None,
 ) -> FitResult:
     """Train a recurrent model to predict every label of every sequence, the first included.
 
@@ -101,6 +105,9 @@ def fit_sequences(
         Sequences to choose the best epoch by; a random part of the training sequences if None.
     progress
         Called after each epoch.
+    checkpoint
+        A file to continue from if it exists, brought up to date after every epoch. What comes out
+        is the same as without an interruption.
 
     Examples
     --------
@@ -122,7 +129,7 @@ def fit_sequences(
         held = label_sequences(validation, model.labels, "validation")
     train = partial(sequence_losses, model, known, options.batch, options.window)
     judge = partial(sequence_losses, model, held, options.batch, options.window)
-    return _fit(model, train, judge if held else None, options, progress)
+    return _fit(model, train, judge if held else None, options, progress, checkpoint)
 
 
 def _fit(
@@ -131,30 +138,76 @@ def _fit(
     judge: Losses | None,
     options: FitOptions,
     progress: Progress | None,
+    checkpoint: Path | None = None,
 ) -> FitResult:
     learned = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimizer = torch.optim.AdamW(learned, options.lr, weight_decay=options.weight_decay)
     order = torch.Generator().manual_seed(options.seed)
+    device = next(model.parameters()).device
+    shapes = {name: list(p.shape) for name, p in model.named_parameters()}
+    state = Checkpoint.begin(model, optimizer, {"options": asdict(options), "weights": shapes})
     history: list[dict[str, float]] = []
-    best_epoch, weights = 0, _copy_weights(model)
     try:
-        with _seeded_dropout(options.seed, next(model.parameters()).device):
-            for epoch in range(1, options.epochs + 1):
+        with seeded_dropout(options.seed, device):
+            if checkpoint is not None and checkpoint.exists():
+                state.load(checkpoint)
+                history = _recall(state.extra, order, device)
+            while not _done(history, options):
+                epoch = len(history) + 1
                 losses = {"loss": _train(model, train(order), optimizer, options.clip)}
                 if judge is not None:
                     losses["validation"] = _evaluate(model, judge(None))
                 _check_finite(losses, epoch, options)
                 history.append(losses)
-                if _is_better(history, best_epoch):
-                    best_epoch, weights = epoch, _copy_weights(model)
+                if _best_epoch(history) == epoch:
+                    state.best = _copy_weights(model)
+                if checkpoint is not None:
+                    state.extra = _remember(history, order, device)
+                    state.save(checkpoint)
                 if progress is not None:
                     progress(epoch, options.epochs, losses)
-                if epoch - best_epoch >= options.patience:
-                    break
     finally:  # also when interrupted: the best weights so far are worth keeping
-        model.load_state_dict(weights)
+        state.restore_best()
         model.eval()
-    return FitResult(tuple(history), best_epoch)
+    return FitResult(tuple(history), _best_epoch(history))
+
+
+def _done(history: Sequence[Mapping[str, float]], options: FitOptions) -> bool:
+    epochs = len(history)
+    stale = epochs > 0 and epochs - _best_epoch(history) >= options.patience
+    return epochs >= options.epochs or stale
+
+
+def _best_epoch(history: Sequence[Mapping[str, float]]) -> int:
+    """Counted from 1; without validation data the latest is best."""
+    if "validation" not in history[-1]:
+        return len(history)
+    losses = [losses["validation"] for losses in history]
+    return 1 + losses.index(min(losses))
+
+
+def _remember(
+    history: Sequence[Mapping[str, float]], order: torch.Generator, device: torch.device
+) -> dict[str, Tensor]:
+    """The losses so far, and where all random generators stand."""
+    rows = [[epoch["loss"], epoch.get("validation", math.nan)] for epoch in history]
+    kept = {"history": torch.tensor(rows, dtype=torch.float64), "order": order.get_state()}
+    kept["dropout"] = torch.get_rng_state()
+    if device.type == "cuda":
+        kept["cuda"] = torch.cuda.get_rng_state(device)
+    return kept
+
+
+def _recall(
+    kept: Mapping[str, Tensor], order: torch.Generator, device: torch.device
+) -> list[dict[str, float]]:
+    """Put the generators where they stood, and return the losses so far."""
+    order.set_state(kept["order"])
+    torch.set_rng_state(kept["dropout"])
+    if "cuda" in kept and device.type == "cuda":
+        torch.cuda.set_rng_state(kept["cuda"], device)
+    history = [{"loss": loss, "validation": held} for loss, held in kept["history"].tolist()]
+    return [{k: v for k, v in losses.items() if not math.isnan(v)} for losses in history]
 
 
 def _train(
@@ -184,13 +237,6 @@ def _evaluate(model: nn.Module, batches: Iterator[tuple[Tensor, int]]) -> float:
     return total / count
 
 
-def _is_better(history: Sequence[Mapping[str, float]], best_epoch: int) -> bool:
-    """Whether the latest epoch beats the best one; without validation data the latest is best."""
-    if best_epoch == 0 or "validation" not in history[-1]:
-        return True
-    return history[-1]["validation"] < history[best_epoch - 1]["validation"]
-
-
 def _check_finite(losses: Mapping[str, float], epoch: int, options: FitOptions) -> None:
     if not all(math.isfinite(loss) for loss in losses.values()):
         raise ModelError(
@@ -213,7 +259,7 @@ def _copy_weights(model: nn.Module) -> dict[str, Tensor]:
 
 
 @contextmanager
-def _seeded_dropout(seed: int, device: torch.device) -> Iterator[None]:
+def seeded_dropout(seed: int, device: torch.device) -> Iterator[None]:
     """Seed the generators that dropout draws from, and give them back as they were."""
     cuda = [device] if device.type == "cuda" else []
     with torch.random.fork_rng(devices=cuda):

@@ -14,9 +14,9 @@ from torch.nn.utils.rnn import pad_sequence
 
 from labelmem.checkpoint import Checkpoint
 from labelmem.errors import InputError, ModelError
-from labelmem.models.batches import _batches_of_like_length
+from labelmem.models.batches import batches_of_like_length
 from labelmem.models.fit_options import FitOptions, FitResult
-from labelmem.models.training import Progress, _seeded_dropout
+from labelmem.models.training import Progress, seeded_dropout
 from labelmem.trees import tree_map
 
 __all__ = ["UNSCORED", "WindowLearner", "fit_windows", "window_losses"]
@@ -137,8 +137,8 @@ def _epoch(
     # Seeded by epoch, so that a training that goes on sees what it would have seen.
     seed = options.seed * 100_003 + epoch
     order = torch.Generator().manual_seed(seed)
-    with _seeded_dropout(seed, next(network.parameters()).device):
-        for rows in _batches_of_like_length([len(s) for s in train], options.batch, order):
+    with seeded_dropout(seed, next(network.parameters()).device):
+        for rows in batches_of_like_length([len(s) for s in train], options.batch, order):
             for total, count in window_losses(learner, [train[i] for i in rows], options.window):
                 optimiser.zero_grad()
                 torch.autograd.backward(total / count)
@@ -154,7 +154,7 @@ def _validate(
 ) -> float:
     learner.network.eval()
     total, count = 0.0, 0
-    for rows in _batches_of_like_length([len(s) for s in valid], options.batch, None):
+    for rows in batches_of_like_length([len(s) for s in valid], options.batch, None):
         for loss, labels in window_losses(learner, [valid[i] for i in rows], options.window):
             total, count = total + float(loss), count + labels
     if not count or not math.isfinite(total):
