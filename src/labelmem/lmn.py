@@ -11,14 +11,13 @@ import torch
 from torch import Tensor, nn
 
 from labelmem import functional as F
-from labelmem.backbone import Backbone
+from labelmem.around import AroundModel
 from labelmem.combiner import Combiner, CombinerState, CombinerStep, View
 from labelmem.config import MemoryConfig
-from labelmem.errors import ConfigError, InputError, ModelError, UnsupportedError
+from labelmem.errors import ConfigError, InputError, UnsupportedError
 from labelmem.explain import Explanation, loudest_cells
 from labelmem.kernel import Kernel
 from labelmem.keys import Key
-from labelmem.labels import KnownLabels
 from labelmem.memory import LabeledMemory, MemoryRead
 from labelmem.online import OnlineMethod, Step
 from labelmem.trees import leaves, rebuild, tree_map
@@ -51,7 +50,7 @@ class LMNStep(Step):
     recurrent: Recurrent = (None, None)
 
 
-class LMN(OnlineMethod[LMNState]):
+class LMN(AroundModel, OnlineMethod[LMNState]):  # type: ignore[override]  # its device is the model's
     """Eq. 1 to 5 and the write, as an online method; :class:`labelmem.Adapter` is its public form.
 
     Parameters are those of the adapter.
@@ -67,17 +66,14 @@ class LMN(OnlineMethod[LMNState]):
         key: Key | Callable[[Any, Tensor], Tensor] | None = None,
         partition: bool = False,
     ) -> None:
-        named = None if labels is None else tuple(labels)
-        few_shot = named == ()
-        self.backbone = Backbone(model, head=False if few_shot else head)
+        self.wear(model, head, labels)
         self.memory = memory or MemoryConfig()
         self.key, self.partition = key, partition
         self._kernel: Kernel | None = None
         try:
-            self.known = KnownLabels(self._check_labels(named))
             self.combiner = combiner
         except Exception:
-            self.backbone.close()  # the model goes back as it came
+            self.close()  # the model goes back as it came
             raise
 
     @property
@@ -103,35 +99,6 @@ class LMN(OnlineMethod[LMNState]):
     def name(self) -> str:  # type: ignore[override]
         """``lmn`` with a combiner, ``lmn-fixed`` without."""
         return "lmn" if isinstance(self.combiner, Combiner) else "lmn-fixed"
-
-    @property
-    def device(self) -> torch.device:  # type: ignore[override]
-        """Where the model lives."""
-        return self.backbone.device
-
-    @property
-    def dtype(self) -> torch.dtype:  # type: ignore[override]
-        """The model's floating point type."""
-        return self.backbone.dtype
-
-    @property
-    def dim(self) -> int | None:
-        """Length of h; None in few-shot mode, where the model's output decides."""
-        head = self.backbone.head
-        return None if head is None else head.in_features
-
-    def _check_labels(self, labels: tuple[Hashable, ...] | None) -> tuple[Hashable, ...] | int:
-        head = self.backbone.head
-        if head is None:
-            return ()
-        if labels is None:
-            return head.out_features
-        if len(labels) != head.out_features:
-            raise ModelError(
-                f"got {len(labels)} labels for a head with {head.out_features} outputs; "
-                "they must agree, in the order of the logits"
-            )
-        return labels
 
     def initial_state(self, streams: int) -> LMNState:
         """Empty memory, combiner at t = 0, the model's own initial state."""
@@ -296,16 +263,6 @@ class LMN(OnlineMethod[LMNState]):
         other = copy.copy(self)
         other.memory, other.combiner = memory, combiner
         return other
-
-    def close(self) -> None:
-        """Remove the hooks and give the model back in the mode it was in."""
-        self.backbone.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def where_streams(mask: Tensor | None, new: Any, old: Any) -> Any:

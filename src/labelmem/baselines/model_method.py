@@ -10,11 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from labelmem import functional as F
-from labelmem.backbone import Backbone
+from labelmem.around import AroundModel
 from labelmem.baselines.base import Baseline
 from labelmem.baselines.state import TensorState, chosen
 from labelmem.errors import ConfigError, ModelError
-from labelmem.labels import KnownLabels
 from labelmem.online import Recorded, Step
 from labelmem.recording import Lockstep, lockstep_batches
 from labelmem.trees import tree_map
@@ -42,7 +41,7 @@ S = TypeVar("S", bound=ModelState)
 O = TypeVar("O")  # noqa: E741  # the type of the options
 
 
-class ModelMethod(Baseline[S, O]):
+class ModelMethod(AroundModel, Baseline[S, O]):  # type: ignore[override]  # its device is the model's
     """A method that leaves the model frozen and learns beside it.
 
     Parameters
@@ -67,20 +66,8 @@ class ModelMethod(Baseline[S, O]):
         named = None if labels is None else tuple(labels)
         if named == () and self.needs_logits:
             raise ModelError(f"{self.name} works on the model's logits; labels=() leaves it none")
-        self.backbone = Backbone(model, head=False if named == () else head)
-        self.known = KnownLabels(self._named(named))
+        self.wear(model, head, named)
         self.options = self.Options() if options is None else options
-
-    def _named(self, labels: tuple[Hashable, ...] | None) -> tuple[Hashable, ...] | int:
-        outputs = 0 if self.backbone.head is None else self.backbone.head.out_features
-        if labels is None:
-            return outputs
-        if len(labels) != outputs:
-            raise ModelError(
-                f"got {len(labels)} labels for a head with {outputs} outputs; "
-                "they must agree, in the order of the logits"
-            )
-        return labels
 
     @classmethod
     def made(
@@ -94,21 +81,6 @@ class ModelMethod(Baseline[S, O]):
         if model is None:
             raise ConfigError(f"{cls.name} needs a model")
         return cls(model, head, range(labels) if isinstance(labels, int) else labels, options)
-
-    @property
-    def device(self) -> torch.device:  # type: ignore[override]
-        """Where the model lives."""
-        return self.backbone.device
-
-    @property
-    def dtype(self) -> torch.dtype:  # type: ignore[override]
-        """The model's floating point type."""
-        return self.backbone.dtype
-
-    @property
-    def dim(self) -> int | None:
-        """Length of h; None where the model's output is h, which tells only when it comes."""
-        return None if self.backbone.head is None else self.backbone.head.in_features
 
     def signature(self) -> dict[str, Any]:
         """A saved stream must agree on labels and dimension."""
@@ -169,13 +141,3 @@ class ModelMethod(Baseline[S, O]):
             x = tree_map(lambda leaf, start=start: leaf[start : start + size], flat)
             h, _, _ = self.backbone(x, None, len(y))
             yield h, torch.ones_like(y, dtype=torch.bool), y
-
-    def close(self) -> None:
-        """Remove the hook and give the model back in the mode it was in."""
-        self.backbone.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()

@@ -12,7 +12,6 @@ import numpy as np
 
 from labelmem.experiments.records import Record
 from labelmem.report.metric import metric_of
-from labelmem.report.naming import beside
 from labelmem.report.palette import look_of, looks
 from labelmem.report.plots import Axis, Series, lines, points, to_svg
 from labelmem.report.results import DatasetResults, Result, TableResults
@@ -24,7 +23,6 @@ __all__ = ["Drawing", "drawings_of"]
 
 USERS = 6
 """How many example users' thetas are drawn at most."""
-FRAME = (330.0, 180.0)
 """About how large the inside of a plot is, in points."""
 
 
@@ -122,7 +120,7 @@ def _against_time(name: str, series: Sequence[Series], metric: str) -> Drawing:
     x = Axis("microseconds per token", log=True, span=_decades([one.x[0] for one in series]))
     sees = f"Each mark is a method; left is faster. {_good(metric)}"
     title = f"{_upper(metric_of(metric).title)} against time."
-    return Drawing(name, title, sees, _named(points(series, x, _axis(metric)), series))
+    return Drawing(name, title, sees, _plain_ticks(points(series, x, _axis(metric))))
 
 
 def _over_memory(name: str, series: Sequence[Series], metric: str) -> Drawing:
@@ -145,31 +143,6 @@ def _theta(name: str, record: Record) -> Drawing:
         f"{record['seed']}."
     )
     return Drawing(name, f"Theta of {method} over time.", sees, figure)
-
-
-def _named(figure: Figure, series: Sequence[Series]) -> Figure:
-    """Write the names where they cover nothing, however close the marks are."""
-    axes = figure.axes[0]
-    for text in list(axes.texts):
-        text.remove()
-    order = sorted(series, key=lambda one: not one.strong)
-    to_frame = axes.transData + axes.transAxes.inverted()
-    places = [to_frame.transform((one.x[0], one.y[0])) for one in order]
-    marks = [(float(x) * FRAME[0], float(y) * FRAME[1]) for x, y in places]
-    boxes = beside(marks, [one.name for one in order], FRAME)
-    for one, mark, box in zip(order, marks, boxes, strict=True):
-        axes.annotate(
-            one.name,
-            xy=(one.x[0], one.y[0]),
-            xytext=(box.x - mark[0], box.y - mark[1]),
-            textcoords="offset points",
-            ha="center",
-            va="center",
-            fontsize=11,
-            color=one.look.hex,
-            fontweight="bold" if one.strong else "normal",
-        )
-    return _plain_ticks(figure)
 
 
 def _plain_ticks(figure: Figure) -> Figure:
