@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from labelmem.errors import ConfigError, ModelError, UnsupportedError
 from labelmem.memory import MemoryRead
+from labelmem.trees import chosen
 
 __all__ = ["Combiner", "CombinerState", "CombinerStep", "View", "gru", "misses"]
 
@@ -44,15 +45,7 @@ class CombinerState:
 
     def where(self, mask: Tensor | None, old: Self) -> Self:
         """Take ``old`` for the streams that are not masked."""
-        if mask is None:
-            return self
-        mine, theirs = self.tensors(), old.tensors()
-        return type(self)(
-            **{
-                name: torch.where(mask.view(-1, *[1] * (new.ndim - 1)), new, theirs[name])
-                for name, new in mine.items()
-            }
-        )
+        return type(self)(**chosen(mask, self.tensors(), old.tensors()))
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from labelmem.kernel import Kernel
 from labelmem.keys import Key
 from labelmem.memory import LabeledMemory, MemoryRead
 from labelmem.online import OnlineMethod, Step
-from labelmem.trees import leaves, rebuild, tree_map
+from labelmem.trees import chosen, leaves, rebuild
 
 __all__ = ["LMN", "LMNState", "LMNStep"]
 
@@ -166,7 +166,7 @@ class LMN(AroundModel, OnlineMethod[LMNState]):  # type: ignore[override]  # its
         """Learn the labels, and move the model's own state on."""
         assert isinstance(step, LMNStep)
         self.learn(state, step, y, mask)
-        state.recurrent = where_streams(mask, step.recurrent, state.recurrent)
+        state.recurrent = chosen(mask, step.recurrent, state.recurrent)
 
     def learn(self, state: LMNState, step: LMNStep, y: Tensor, mask: Tensor | None) -> None:
         """Move the combiner on (keeping its graph) and write where the margin says so."""
@@ -263,17 +263,6 @@ class LMN(AroundModel, OnlineMethod[LMNState]):  # type: ignore[override]  # its
         other = copy.copy(self)
         other.memory, other.combiner = memory, combiner
         return other
-
-
-def where_streams(mask: Tensor | None, new: Any, old: Any) -> Any:
-    """Take ``new`` for the masked streams (first dimension) and ``old`` for the others."""
-    if mask is None:
-        return new
-
-    def choose(a: Tensor, b: Tensor) -> Tensor:
-        return torch.where(mask.view(-1, *[1] * (a.ndim - 1)), a, b)
-
-    return tree_map(choose, new, old)
 
 
 def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -11,7 +11,10 @@ from torch import Tensor
 
 from labelmem.errors import InputError
 
-__all__ = ["as_tensors", "leaves", "rebuild", "tree_map"]
+__all__ = ["as_tensors", "chosen", "leaves", "rebuild", "tree_map"]
+
+
+T = TypeVar("T")
 
 
 def tree_map(f: Callable[..., Any], tree: Any, *others: Any) -> Any:
@@ -57,6 +60,24 @@ def rebuild(like: Any, flat: Iterator[Tensor]) -> Any:
 def _like(old: Any, parts: list[Any]) -> Any:
     """Parts as the kind of sequence that ``old`` is; a named tuple takes them one by one."""
     return type(old)(*parts) if hasattr(old, "_fields") else type(old)(parts)
+
+
+def chosen(mask: Tensor | None, new: T, old: T) -> T:
+    """``new`` in the streams of the mask (first dimension), ``old`` in the others; trees too.
+
+    Examples
+    --------
+    >>> chosen(torch.tensor([True, False]), torch.ones(2), torch.zeros(2))
+    tensor([1., 0.])
+    """
+    if mask is None:
+        return new
+
+    def choose(a: Tensor, b: Tensor) -> Tensor:
+        return torch.where(mask.view(-1, *[1] * (a.ndim - 1)), a, b)
+
+    mixed: T = tree_map(choose, new, old)
+    return mixed
 
 
 def as_tensors(x: Any, device: torch.device, dtype: torch.dtype, what: str) -> Any:

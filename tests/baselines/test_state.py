@@ -10,8 +10,9 @@ from toys import Stateless
 
 from labelmem.baselines import make
 from labelmem.baselines.slots import FREE, no_slots, opened, overwritten, spread
-from labelmem.baselines.state import chosen, wider
+from labelmem.baselines.state import wider
 from labelmem.errors import MismatchError
+from labelmem.trees import chosen
 
 
 def test_slots_fill_from_the_left_and_only_where_asked() -> None:

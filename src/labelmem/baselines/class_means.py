@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from labelmem.baselines.slots import FREE, no_slots, opened
-from labelmem.baselines.state import chosen, wider
+from labelmem.baselines.state import wider
+from labelmem.trees import chosen
 
 __all__ = ["ClassMeans", "OwnMeans"]
 

@@ -12,8 +12,9 @@ from torch import Tensor
 from labelmem.baselines.base import require
 from labelmem.baselines.label_method import LabelMethod, LabelOptions
 from labelmem.baselines.slots import FREE, no_slots, opened, spread
-from labelmem.baselines.state import TensorState, chosen, wider
+from labelmem.baselines.state import TensorState, wider
 from labelmem.online import Step
+from labelmem.trees import chosen
 
 __all__ = ["Counter", "CounterOptions"]
 

@@ -13,7 +13,8 @@ from labelmem import functional as F
 from labelmem.baselines.base import masked_softmax, require
 from labelmem.baselines.model_method import ModelMethod, ModelState, ModelStep
 from labelmem.baselines.slots import FREE, no_slots, spread
-from labelmem.baselines.state import chosen, wider
+from labelmem.baselines.state import wider
+from labelmem.trees import chosen
 
 __all__ = ["KNN", "KNNOptions"]
 

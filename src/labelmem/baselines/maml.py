@@ -15,10 +15,10 @@ from labelmem.baselines.sequence_method import (
     SequenceState,
     SequenceStep,
 )
-from labelmem.baselines.state import chosen
 from labelmem.models.fast_lstm import FastLSTM, FastState, Trail, fold_
 from labelmem.models.windows import UNSCORED
 from labelmem.online import Step
+from labelmem.trees import chosen
 
 __all__ = ["MAML", "MAMLOptions"]
 

@@ -12,11 +12,11 @@ from torch import Tensor, nn
 from labelmem import functional as F
 from labelmem.around import AroundModel
 from labelmem.baselines.base import Baseline
-from labelmem.baselines.state import TensorState, chosen
+from labelmem.baselines.state import TensorState
 from labelmem.errors import ConfigError, ModelError
 from labelmem.online import Recorded, Step
 from labelmem.recording import Lockstep, lockstep_batches
-from labelmem.trees import tree_map
+from labelmem.trees import chosen, tree_map
 
 __all__ = ["ModelMethod", "ModelState", "ModelStep"]
 

@@ -15,7 +15,7 @@ from torch.nn.functional import cross_entropy, pad
 from labelmem.backbone import find_head
 from labelmem.baselines.base import Baseline, refuse_infinite, require
 from labelmem.baselines.label_method import label_ids
-from labelmem.baselines.state import TensorState, chosen
+from labelmem.baselines.state import TensorState
 from labelmem.errors import ConfigError
 from labelmem.labels import KnownLabels
 from labelmem.models.batches import split
@@ -23,6 +23,7 @@ from labelmem.models.fit_options import FitOptions, FitResult
 from labelmem.models.training import Progress
 from labelmem.models.windows import UNSCORED, fit_windows
 from labelmem.online import Recorded, Step
+from labelmem.trees import chosen
 
 __all__ = ["SequenceMethod", "SequenceOptions", "SequenceState", "SequenceStep", "scored_loss"]
 

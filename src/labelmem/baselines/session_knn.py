@@ -13,8 +13,9 @@ from labelmem.baselines.base import refuse_options, require
 from labelmem.baselines.label_method import LabelMethod, LabelOptions, label_ids
 from labelmem.baselines.session_index import SessionIndex
 from labelmem.baselines.slots import FREE, no_slots, opened
-from labelmem.baselines.state import TensorState, chosen, wider
+from labelmem.baselines.state import TensorState, wider
 from labelmem.online import Recorded, Step
+from labelmem.trees import chosen
 
 __all__ = ["SessionKNN", "SessionKNNOptions"]
 

@@ -13,10 +13,10 @@ from torch.func import functional_call, grad, vmap
 
 from labelmem.baselines.base import masked_softmax, refuse_infinite, require
 from labelmem.baselines.model_method import ModelMethod, ModelState, ModelStep
-from labelmem.baselines.state import chosen, wider
+from labelmem.baselines.state import wider
 from labelmem.errors import InputError
 from labelmem.online import Step
-from labelmem.trees import tree_map
+from labelmem.trees import chosen, tree_map
 
 __all__ = ["SGDAll", "SGDAllOptions"]
 

@@ -11,8 +11,9 @@ from torch import Tensor
 
 from labelmem.baselines.base import masked_softmax, refuse_infinite, require
 from labelmem.baselines.model_method import ModelMethod, ModelState, ModelStep
-from labelmem.baselines.state import chosen, wider
+from labelmem.baselines.state import wider
 from labelmem.online import Step
+from labelmem.trees import chosen
 
 __all__ = ["SGDHead", "SGDHeadOptions", "coordinates"]
 

@@ -14,8 +14,9 @@ from labelmem.baselines.base import masked_softmax, refuse_options, require
 from labelmem.baselines.class_means import ClassMeans, OwnMeans
 from labelmem.baselines.model_method import ModelMethod, ModelState, ModelStep
 from labelmem.baselines.slots import FREE, overwritten
-from labelmem.baselines.state import chosen, wider
+from labelmem.baselines.state import wider
 from labelmem.online import Recorded
+from labelmem.trees import chosen
 
 __all__ = ["SLDA", "SLDAOptions"]
 

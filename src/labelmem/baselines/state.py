@@ -8,9 +8,9 @@ from typing import Any, Self, TypeVar
 import torch
 from torch import Tensor
 
-from labelmem.trees import leaves, rebuild, tree_map
+from labelmem.trees import leaves, rebuild
 
-__all__ = ["TensorState", "chosen", "wider"]
+__all__ = ["TensorState", "wider"]
 
 T = TypeVar("T")
 
@@ -59,24 +59,6 @@ class TensorState:
                 )
                 parts[field.name] = rebuild(like, flat)
         return replace(self, **parts)
-
-
-def chosen(mask: Tensor | None, new: T, old: T) -> T:
-    """``new`` in the streams of the mask (first dimension), ``old`` in the others; trees too.
-
-    Examples
-    --------
-    >>> chosen(torch.tensor([True, False]), torch.ones(2), torch.zeros(2))
-    tensor([1., 0.])
-    """
-    if mask is None:
-        return new
-
-    def choose(a: Tensor, b: Tensor) -> Tensor:
-        return torch.where(mask.view(-1, *[1] * (a.ndim - 1)), a, b)
-
-    mixed: T = tree_map(choose, new, old)
-    return mixed
 
 
 def wider(x: Tensor, size: int, fill: float = 0, dim: int = 1) -> Tensor:

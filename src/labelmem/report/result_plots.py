@@ -23,7 +23,6 @@ __all__ = ["Drawing", "drawings_of"]
 
 USERS = 6
 """How many example users' thetas are drawn at most."""
-"""About how large the inside of a plot is, in points."""
 
 
 @dataclass(frozen=True)
