@@ -204,7 +204,8 @@ _MEANINGS = (
     (
         "LMN",
         "The same memory, with a small recurrent network that decides at each step how far the "
-        "memory is trusted, trained on the validation users.",
+        "memory is trusted. It is trained on the validation users and sees neither inputs nor "
+        "features: only how sure model and memory are and how both did lately.",
     ),
     (
         "Validation and test",
