@@ -155,7 +155,8 @@ def _data(task: SequenceTask) -> Record:
 def _device_name(device: torch.device) -> str:
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
-    return f"cpu, {torch.get_num_threads()} thread(s)"
+    threads = torch.get_num_threads()
+    return f"cpu, {threads} thread{'s' if threads > 1 else ''}"
 
 
 def _versions() -> dict[str, str]:
