@@ -152,3 +152,21 @@ def test_training_uses_all_of_it() -> None:
     assert result.best < result.before
     now = adapter.combiner.state_dict()  # type: ignore[union-attr]
     assert all(not torch.equal(now[name], t) for name, t in held.items())
+
+
+def test_an_explanation_adds_up_to_the_rescored_belief() -> None:
+    combiner = random_combiner(kind="stream", rescorer=5)
+    stream = Adapter(
+        Stateless(), memory=MemoryConfig(cells_per_label=2, margin=50.0), combiner=combiner
+    ).stream()
+    x, ys = random_stream(6, 12, range(4), ["emu"])
+    for t, y in enumerate(ys):
+        stream.predict(x[t])
+        stream.observe(y)
+    p = stream.predict(x[0])
+    assert p.memory_probs is not None
+    explained = stream.explain(p)
+    assert sum(cell.share for cell in explained) == pytest.approx(1.0, abs=1e-5)
+    for label, s in zip(p.labels, p.memory_probs.tolist(), strict=True):
+        shares = [cell.share for cell in explained if cell.label == label]
+        assert sum(shares) == pytest.approx(s, abs=1e-5)

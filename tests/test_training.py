@@ -122,9 +122,11 @@ def test_joint_training_moves_the_model_too() -> None:
     assert any(not torch.equal(now[name], t) for name, t in held.items())
 
 
+@pytest.mark.parametrize("cells", [1, 3])
 @pytest.mark.parametrize("learned", [False, True])
-def test_the_kernel_is_learned_only_on_request(learned: bool) -> None:
-    adapter = lmn()
+def test_the_kernel_is_learned_only_on_request(learned: bool, cells: int) -> None:
+    memory = MemoryConfig(cells_per_label=cells)
+    adapter = Adapter(Stateless(), memory=memory, combiner=Combiner(hidden=6, seed=3))
     fit(adapter, streams(16), validation=streams(4, seed=1), learn_kernel=learned, **FIT)
     moved = (adapter.memory.lam, adapter.memory.delta) != (5.0, 1.0)
     assert moved == learned

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from torch import Tensor
+
 from labelmem.labels import LabelSpace
 from labelmem.memory import MemoryRead
 
@@ -72,10 +74,15 @@ class Explanation:
         return "\n".join(lines)
 
 
-def loudest_cells(read: MemoryRead, label: int, top: int = 10) -> tuple[ExplainedCell, ...]:
-    """The cells of ``label`` and the ``top`` others of a one-stream read, largest share first."""
-    share = (read.weight * read.score.gather(1, read.group))[0]
+def loudest_cells(
+    read: MemoryRead, s: Tensor, label: int, top: int = 10
+) -> tuple[ExplainedCell, ...]:
+    """The cells of ``label`` and the ``top`` others of a one-stream read, largest share first.
+
+    ``s`` (1, W) is the memory's belief as it was mixed, after any correction by a combiner.
+    """
     names = read.label[0]
+    share = read.weight[0] * s[0, names.clamp(min=0)] if len(names) else read.weight[0]
     wanted = set(share.topk(min(top, len(share))).indices.tolist())
     wanted |= set((names == label).nonzero()[:, 0].tolist())
     order = sorted(wanted, key=lambda m: (-float(share[m]), m))

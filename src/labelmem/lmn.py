@@ -243,7 +243,7 @@ class LMN(AroundModel, OnlineMethod[LMNState]):  # type: ignore[override]  # its
             theta=None if step.theta is None else theta,
             model_share=from_model / total if total else 1.0,
             memory_share=from_memory / total if total else 0.0,
-            cells=loudest_cells(step.read, label),
+            cells=loudest_cells(step.read, step.memory_probs, label),
         )
 
     def learn_kernel(self) -> Kernel:

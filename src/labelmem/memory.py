@@ -135,8 +135,8 @@ class LabeledMemory:
         delta = self.config.delta if delta is None else delta
         k = self._filled
         v = self.v[:, :k] if self.dim else h.new_zeros(self.streams, 0, h.shape[1])
-        if h.requires_grad:  # a later write must not change what the gradient was taken of
-            v = v.clone()
+        if any(isinstance(x, Tensor) and x.requires_grad for x in (h, lam, delta)):
+            v = v.clone()  # a later write must not change what the gradient was taken of
         alpha = self.alpha[:, :k].clone()
         label, group = self.label[:, :k].clone(), self.group[:, :k].clone()
         alive = label != _FREE

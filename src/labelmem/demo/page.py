@@ -158,7 +158,7 @@ def _cells(seen: Explained) -> Table:
         ],
         caption="The cells that spoke, the loudest first.",
         note=(
-            "Shares are those of the plain read (Eq. 3), before the combiner has rescored them. "
+            "Shares of the memory's belief as it was mixed. "
             "Alpha counts, with some decay, how often the cell was written."
         ),
     )
