@@ -39,4 +39,4 @@ bench: $(STAMP) ## ratios of running times, measured in one run
 	$(BIN)/python benchmarks/run.py
 
 clean: ## remove the environment and everything generated
-	rm -rf $(VENV) build dist report.html .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build dist report.html .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sys
+import time
 
 import pytest
 
@@ -15,11 +16,13 @@ def test_silent_where_nobody_watches(capfd: pytest.CaptureFixture[str]) -> None:
 
 
 def test_shows_title_and_note_on_the_error_stream(capfd: pytest.CaptureFixture[str]) -> None:
-    with progress_bar("digging", total=2, show=True) as report:
-        report(2, note="loss 0.5")
+    with progress_bar("digging", total=3, show=True) as report:
+        for _ in range(3):
+            report(1, note="loss 0.5")
+            time.sleep(0.01)
     out, err = capfd.readouterr()
     assert out == ""
-    assert "digging" in err and "loss 0.5" in err
+    assert "digging" in err and "loss 0.5" in err and "3/3" in err and "/s" in err
 
 
 def test_silent_without_rich(

@@ -55,16 +55,27 @@ def _rich_columns() -> list[ProgressColumn] | None:
         from rich.progress import (
             BarColumn,
             MofNCompleteColumn,
+            ProgressColumn,
+            Task,
             TextColumn,
             TimeElapsedColumn,
             TimeRemainingColumn,
         )
+        from rich.text import Text
     except ImportError:
         return None
+
+    class Rate(ProgressColumn):
+        """Steps per second, as soon as that is known."""
+
+        def render(self, task: Task) -> Text:
+            return Text("" if task.speed is None else f"{task.speed:,.3g}/s")
+
     return [
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
+        Rate(),
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
