@@ -24,8 +24,8 @@ OFTEN = 0.9
 TAUGHT = 3
 """Pictures of each known digit to train with: labels are scarce before a model meets its users.
 
-It decides what there is to gain on seen labels. With 14 of each the model alone, which never has to
-consider a new label, was one to four points ahead of LMN there, over a few seeds.
+It decides what there is to gain on seen labels: taught with many more, the model alone, which never
+has to consider a new label, stays ahead of LMN there.
 """
 
 Array = npt.NDArray[np.float64]
