@@ -152,3 +152,11 @@ def test_silence_is_a_broken_connection(site: Any, target: Path) -> None:
 def test_only_web_addresses(target: Path) -> None:
     with pytest.raises(ConfigError, match="http"):
         download("file:///etc/hosts", target)
+
+
+def test_a_system_without_locks_downloads_all_the_same(
+    site: Any, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    download(site.url, target)
+    assert target.read_bytes() == CONTENT

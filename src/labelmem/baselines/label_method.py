@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from labelmem.backbone import find_head
-from labelmem.baselines.base import Baseline, refuse_options, require
+from labelmem.baselines.base import refuse_options, require
+from labelmem.baselines.from_labels import FromLabels
 from labelmem.baselines.state import TensorState
-from labelmem.errors import ConfigError
 from labelmem.labels import KnownLabels, plain
 from labelmem.online import Recorded
 
@@ -36,20 +35,11 @@ S = TypeVar("S", bound=TensorState)
 O = TypeVar("O", bound=LabelOptions)  # noqa: E741  # the type of the options
 
 
-class LabelMethod(Baseline[S, O]):
+class LabelMethod(FromLabels[S, O]):
     """A method that ignores its inputs: all it knows are labels, of training and of the stream.
 
-    Parameters
-    ----------
-    labels
-        The known labels, or how many there are (0..L-1).
-    options
-        What can be chosen; None takes the defaults.
-    device
-        Where to compute.
+    Parameters are those of :class:`labelmem.baselines.from_labels.FromLabels`.
     """
-
-    needs_model = False
 
     def __init__(
         self,
@@ -57,26 +47,8 @@ class LabelMethod(Baseline[S, O]):
         options: O | None = None,
         device: torch.device | str = "cpu",
     ) -> None:
-        self.known = KnownLabels(labels)
-        self.options = self.Options() if options is None else options
-        self.device = torch.device(device)
+        super().__init__(labels, options, device)
         self.counts = torch.zeros(len(self.known), dtype=torch.float64, device=self.device)
-
-    @classmethod
-    def made(
-        cls,
-        model: nn.Module | None,
-        labels: Iterable[Hashable] | int | None,
-        head: str | nn.Module | None,
-        options: O,
-    ) -> Self:
-        """From the labels, or as many as the model has."""
-        if model is None:
-            if labels is None:
-                raise ConfigError(f"{cls.name} needs labels=..., or a model to count them by")
-            return cls(labels, options)
-        last = find_head(model, head)
-        return cls(last.out_features if labels is None else labels, options, last.weight.device)
 
     def fit(self, sequences: Iterable[Recorded], **options: Any) -> Self:
         """Count the labels of the training streams, afresh; unknown labels are passed over."""

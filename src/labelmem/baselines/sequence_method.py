@@ -12,12 +12,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, pad
 
-from labelmem.backbone import find_head
-from labelmem.baselines.base import Baseline, refuse_infinite, require
+from labelmem.baselines.base import refuse_infinite, require
+from labelmem.baselines.from_labels import FromLabels
 from labelmem.baselines.label_method import label_ids
 from labelmem.baselines.state import TensorState
 from labelmem.errors import ConfigError
-from labelmem.labels import KnownLabels
 from labelmem.models.batches import split
 from labelmem.models.fit_options import FitOptions, FitResult
 from labelmem.models.training import Progress
@@ -63,24 +62,16 @@ class SequenceStep(Step):
 O = TypeVar("O", bound=SequenceOptions)  # noqa: E741  # the type of the options
 
 
-class SequenceMethod(Baseline[SequenceState, O]):
+class SequenceMethod(FromLabels[SequenceState, O]):
     """A network that is fed y(t-1) and predicts y(t), and may learn from y(t).
 
     The input of a step is the latest label that the stream has observed; what is passed to
     ``predict`` is not looked at. A label that is not among the known ones is fed as the start of a
     stream is, never predicted, and nothing is learned from it.
 
-    Parameters
-    ----------
-    labels
-        The known labels, or how many there are (0..L-1).
-    options
-        What can be chosen; None takes the defaults.
-    device
-        Where to compute.
+    Parameters are those of :class:`labelmem.baselines.from_labels.FromLabels`.
     """
 
-    needs_model = False
     online_options: ClassVar[tuple[str, ...]] = ()
     """Options that can change when the network is trained; the others make it."""
     training: ClassVar[dict[str, Any]] = {"epochs": 5}
@@ -93,9 +84,7 @@ class SequenceMethod(Baseline[SequenceState, O]):
         options: O | None = None,
         device: torch.device | str = "cpu",
     ) -> None:
-        self.known = KnownLabels(labels)
-        self.options = self.Options() if options is None else options
-        self.device = torch.device(device)
+        super().__init__(labels, options, device)
         # Forked, so that the weights depend on the seed and on nothing else.
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(self.options.seed)
@@ -120,22 +109,6 @@ class SequenceMethod(Baseline[SequenceState, O]):
     def learned(self, tokens: Tensor, y: Tensor, before: Any, after: Any) -> Any:
         """The state ``after`` a step, changed by its labels y (n,), UNSCORED where not known."""
         return after
-
-    @classmethod
-    def made(
-        cls,
-        model: nn.Module | None,
-        labels: Iterable[Hashable] | int | None,
-        head: str | nn.Module | None,
-        options: O,
-    ) -> Self:
-        """From the labels, or as many as the model has; the model itself is not used."""
-        if model is None:
-            if labels is None:
-                raise ConfigError(f"{cls.name} needs labels=..., or a model to count them by")
-            return cls(labels, options)
-        last = find_head(model, head)
-        return cls(last.out_features if labels is None else labels, options, last.weight.device)
 
     def variant(self, **changes: Any) -> Self:
         """The same network with other options; those that made the network must stay."""
