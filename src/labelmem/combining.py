@@ -83,6 +83,9 @@ class Combiner(nn.Module):
 
     kinds: ClassVar[dict[str, type[Combiner]]] = {}
     kind: ClassVar[str]
+    sees_past: ClassVar[bool] = False
+    """Whether reads must tell how each label came so far."""
+    parts: int | None = None
     bias_theta: nn.Parameter
 
     def __init_subclass__(cls, kind: str) -> None:
@@ -108,9 +111,24 @@ class Combiner(nn.Module):
         self.dim: int | None = None
 
     def build(
-        self, dim: int, device: torch.device | str | None = None, dtype: torch.dtype | None = None
+        self,
+        dim: int,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+        parts: int | None = None,
     ) -> Self:
-        """Create the weights for inputs h of length ``dim``; the adapter does this by itself."""
+        """Create the weights for inputs h of length ``dim``; the adapter does this by itself.
+
+        ``parts`` is the number of parts of the memory's key.
+        """
+        parts = parts or self.parts or 1
+        if self.sees_past and self.parts not in (None, parts):
+            raise ModelError(
+                f"this combiner was built for a key of {self.parts} part(s), this key has {parts}; "
+                "make a new Combiner for this key"
+            )
+        if self.sees_past:
+            self.parts = parts
         if self.dim not in (None, dim):
             raise ModelError(
                 f"this combiner was built for h of length {self.dim}, the model's h has {dim}; "

@@ -29,7 +29,8 @@ class MemoryConfig:
     delta: float = 1.0
     """Power of the weight alpha in the score (Eq. 3); 0 ignores how often a label was written."""
     margin: float = 1.0
-    """Nats by which the true label must lead; a smaller lead is written. May be negative."""
+    """Nats by which the true label must lead; a smaller lead is written. May be negative; with inf
+    everything is written."""
     decay: float = 0.99
     """Factor on the weights of a label's cells each time that label is written."""
     cells_per_label: int | None = 1
@@ -43,7 +44,8 @@ class MemoryConfig:
 
     def __post_init__(self) -> None:
         for name in ("lam", "delta", "margin", "decay"):
-            if not math.isfinite(getattr(self, name)):
+            always = name == "margin" and self.margin == math.inf
+            if not math.isfinite(getattr(self, name)) and not always:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be a finite number")
         if self.lam < 0 or self.delta < 0:
             raise ConfigError(f"lam is {self.lam}, delta is {self.delta}; both must be at least 0")

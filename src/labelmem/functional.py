@@ -8,10 +8,13 @@ positions and no quantity ever has labels × cells entries.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
 __all__ = [
+    "block_cosine",
     "cosine",
     "kernel_score",
     "margin_loss",
@@ -54,6 +57,37 @@ def cosine(h: Tensor, v: Tensor) -> Tensor:
     norm = v.norm(dim=-1)
     dot = torch.einsum("nd,nkd->nk", normalise(h), v)
     return dot / torch.where(norm > 0, norm, torch.ones_like(norm))
+
+
+def block_cosine(h: Tensor, v: Tensor, blocks: Sequence[int]) -> tuple[Tensor, Tensor]:
+    """Cosine of each block of ``h`` (n, d) with that of ``v`` (n, K, d), and its length in ``v``.
+
+    Beyond the paper: where a key is made of parts, each may match for itself.
+
+    Parameters
+    ----------
+    blocks
+        The lengths of the B parts, which lie one after another.
+
+    Returns
+    -------
+    cosine, size
+        (n, K, B) both.
+
+    Examples
+    --------
+    >>> h, v = torch.tensor([[1.0, 0.0, 2.0]]), torch.tensor([[[3.0, 4.0, 5.0]]])
+    >>> block_cosine(h, v, (2, 1))
+    (tensor([[[0.6000, 1.0000]]]), tensor([[[5., 5.]]]))
+    """
+    sizes = torch.tensor(blocks, device=h.device)
+    numbers = torch.repeat_interleave(torch.arange(len(blocks), device=h.device), sizes)
+    own = torch.nn.functional.one_hot(numbers, len(blocks)).to(h.dtype)  # (d, B)
+    # h spread over B columns, a block in each: one pass over v gives the products of all.
+    dot = torch.bmm(v, h[:, :, None] * own)
+    size, length = (v * v @ own).sqrt(), (h * h @ own).sqrt()[:, None]
+    both = size * length
+    return dot / torch.where(both > 0, both, torch.ones_like(both)), size
 
 
 def within_label_weights(cos: Tensor, lam: float | Tensor, group: Tensor, alive: Tensor) -> Tensor:
@@ -181,7 +215,9 @@ def margin_loss(P: Tensor, y: Tensor, margin: float) -> tuple[Tensor, Tensor]:
     column = y.clamp(max=width)[:, None]
     p_y = P.gather(1, column)[:, 0]
     best = P.scatter(1, column, 0.0).amax(dim=1)
-    loss = (margin - (torch.log(p_y) - torch.log(best))).clamp(min=0)
+    # Finite even where no other label has a probability, so that margin = inf always writes.
+    lead = (torch.log(p_y) - torch.log(best)).clamp(max=torch.finfo(P.dtype).max)
+    loss = (margin - lead).clamp(min=0)
     return torch.where(p_y > 0, loss, torch.full_like(loss, torch.inf)), p_y < best
 
 

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from labelmem.errors import ConfigError, InputError
+from labelmem.functional import normalise
 
-__all__ = ["Key", "RecentTokens"]
+__all__ = ["Hidden", "Joined", "Key", "RecentTokens"]
 
 
 class Key(ABC):
@@ -23,6 +24,74 @@ class Key(ABC):
     @abstractmethod
     def __call__(self, x: Any, h: Tensor, state: Any) -> tuple[Tensor, Any]:
         """The key (n, d) for inputs x and hidden vectors h, and the next state. Pure."""
+
+    def blocks(self, dim: int) -> tuple[int, ...]:
+        """Lengths of the key's parts, for h of length ``dim``; ``()`` is a key in one piece.
+
+        A combiner can weigh how well each part matches.
+        """
+        return ()
+
+
+class Hidden(Key):
+    """The model's h, scaled to one length: as a part of a joined key.
+
+    Parameters
+    ----------
+    share
+        That length. Next to parts of length one, a small share leaves the kernel to them, and only
+        a combiner that looks at the parts will notice it.
+
+    Examples
+    --------
+    >>> Hidden(share=0.5)(None, torch.tensor([[3.0, 4.0]]), None)[0]
+    tensor([[0.3000, 0.4000]])
+    """
+
+    def __init__(self, share: float = 1.0) -> None:
+        if not share > 0:
+            raise ConfigError(f"share is {share}; it must be above 0")
+        self.share = share
+
+    def initial_state(self, streams: int, device: torch.device) -> None:
+        """Nothing."""
+
+    def __call__(self, x: Any, h: Tensor, state: Any) -> tuple[Tensor, Any]:
+        """The direction of h."""
+        return self.share * normalise(h), state
+
+    def blocks(self, dim: int) -> tuple[int, ...]:
+        """One."""
+        return (dim,)
+
+
+class Joined(Key):
+    """Several keys end to end; each is a part that a combiner can weigh for itself.
+
+    Examples
+    --------
+    >>> Joined(RecentTokens(last=2, dim=8), Hidden(share=0.3)).blocks(dim=5)
+    (8, 8, 5)
+    """
+
+    def __init__(self, *keys: Key) -> None:
+        if not keys:
+            raise ConfigError("there is no key to join")
+        self.keys = keys
+
+    def initial_state(self, streams: int, device: torch.device) -> tuple[Any, ...]:
+        """That of each."""
+        return tuple(key.initial_state(streams, device) for key in self.keys)
+
+    def __call__(self, x: Any, h: Tensor, state: tuple[Any, ...]) -> tuple[Tensor, Any]:
+        """All keys of this step."""
+        made = [key(x, h, own) for key, own in zip(self.keys, state, strict=True)]
+        return torch.cat([key for key, _ in made], dim=1), tuple(own for _, own in made)
+
+    def blocks(self, dim: int) -> tuple[int, ...]:
+        """The parts of all; a key in one piece cannot be joined into parts."""
+        parts = [key.blocks(dim) for key in self.keys]
+        return sum(parts, ()) if all(parts) else ()
 
 
 class RecentTokens(Key):
@@ -40,6 +109,8 @@ class RecentTokens(Key):
         Length of a token's direction; 64 random directions rarely coincide.
     fade
         The factor on each older token's share.
+    pair
+        Whether the last two tokens *together* have a direction too, as a part of its own.
     seed
         Seeds the directions: the same seed, the same keys.
 
@@ -53,10 +124,14 @@ class RecentTokens(Key):
     True
     """
 
-    def __init__(self, last: int = 2, dim: int = 64, fade: float = 1.0, seed: int = 0) -> None:
+    def __init__(
+        self, last: int = 2, dim: int = 64, fade: float = 1.0, pair: bool = False, seed: int = 0
+    ) -> None:
         if last < 1 or dim < 1:
             raise ConfigError(f"last is {last}, dim is {dim}; both must be at least 1")
-        self.last, self.dim, self.fade, self.seed = last, dim, fade, seed
+        if pair and last < 2:
+            raise ConfigError("last is 1; a pair needs the last two tokens")
+        self.last, self.dim, self.fade, self.pair, self.seed = last, dim, fade, pair, seed
         self._directions = torch.empty(0, dim)
 
     def initial_state(self, streams: int, device: torch.device) -> Tensor:
@@ -68,13 +143,21 @@ class RecentTokens(Key):
         if not isinstance(x, Tensor) or x.ndim != 1 or x.is_floating_point():
             raise InputError("RecentTokens needs inputs that are tokens, one whole number a stream")
         tokens = torch.cat([x[:, None], state], dim=1)
-        directions = self._table(int(tokens.max()) + 1).to(h.device, h.dtype)
+        directions = self._table(int(tokens.max()) + 1, h.device).to(h.dtype)
         known = (tokens >= 0)[..., None]
+        parts = directions[tokens.clamp(min=0)] * known
         fade = self.fade ** torch.arange(self.last, device=h.device, dtype=h.dtype)
-        key = directions[tokens.clamp(min=0)] * known * fade[:, None]
+        key = parts * fade[:, None]
+        if self.pair:  # the product of two random directions is a third, shared by no other pair
+            both = normalise(parts[:, 0] * parts[:, 1])
+            key = torch.cat([key, both[:, None]], dim=1)
         return key.flatten(1), tokens[:, : self.last - 1]
 
-    def _table(self, tokens: int) -> Tensor:
+    def blocks(self, dim: int) -> tuple[int, ...]:
+        """One for each token, and one for the pair."""
+        return (self.dim,) * (self.last + self.pair)
+
+    def _table(self, tokens: int, device: torch.device) -> Tensor:
         """Directions of at least so many tokens; earlier ones stay as they are."""
         if len(self._directions) < tokens:
             # Blocks of their own seeds, so that a direction does not depend on the table's size.
@@ -84,4 +167,6 @@ class RecentTokens(Key):
                 generator = torch.Generator().manual_seed(self.seed * 1_000_003 + block)
                 blocks.append(torch.randn(size, self.dim, generator=generator))
             self._directions = torch.nn.functional.normalize(torch.cat(blocks), dim=1)
+        if self._directions.device != device:
+            self._directions = self._directions.to(device)
         return self._directions

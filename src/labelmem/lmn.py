@@ -88,7 +88,8 @@ class LMN(AroundModel, OnlineMethod[LMNState]):  # type: ignore[override]  # its
                 raise ConfigError(
                     "with labels=() there is no model score to combine with; leave combiner out"
                 )
-            combiner.build(self.dim, self.device, self.dtype).eval()
+            parts = len(self._blocks()) or 1
+            combiner.build(self.dim, self.device, self.dtype, parts).eval()
         elif not isinstance(combiner, int | float) or not 0 <= combiner <= 1:
             raise ConfigError(
                 f"combiner is {combiner!r}; it must be a Combiner, or a fixed theta in [0, 1]"
@@ -103,12 +104,18 @@ class LMN(AroundModel, OnlineMethod[LMNState]):  # type: ignore[override]  # its
     def initial_state(self, streams: int) -> LMNState:
         """Empty memory, combiner at t = 0, the model's own initial state."""
         dim = self.dim if self.key is None else None
-        memory = LabeledMemory(dim, self.memory, streams, self.device, self.dtype)
+        watched = isinstance(self.combiner, Combiner) and self.combiner.sees_past
+        blocks = self._blocks() if watched else None
+        memory = LabeledMemory(dim, self.memory, streams, self.device, self.dtype, blocks)
         recurrent = self.initial_recurrent(streams)
         if not isinstance(self.combiner, Combiner):
             return LMNState(memory, None, recurrent)
         combiner = self.combiner.initial_state(streams, len(self.known))
         return LMNState(memory, combiner, recurrent, self.combiner.form())
+
+    def _blocks(self) -> tuple[int, ...]:
+        """Lengths of the key's parts; ``()`` for a key in one piece."""
+        return self.key.blocks(self.dim or 0) if isinstance(self.key, Key) else ()
 
     @torch.no_grad()
     def advance(self, state: LMNState, x: Any, width: int) -> LMNStep:
@@ -146,7 +153,7 @@ class LMN(AroundModel, OnlineMethod[LMNState]):  # type: ignore[override]  # its
         """Everything after the model: Eq. 1 to 5. Pure, and differentiable in the combiner."""
         lam, delta = (None, None) if self._kernel is None else self._kernel()
         read = state.memory.read(key, lam, delta)
-        s = read.scores(width)
+        s = read.spread(read.score, width)
         if logits is None:  # few-shot: the memory alone
             return LMNStep(None, s, memory_probs=s, key=key, read=read)
         r = torch.nn.functional.pad(F.model_score(logits), (0, width - logits.shape[1]))
@@ -158,8 +165,12 @@ class LMN(AroundModel, OnlineMethod[LMNState]):  # type: ignore[override]  # its
             theta, s = combined.theta, s if combined.s is None else combined.s
         else:
             theta = r.new_full((1, 1), self.combiner).expand_as(r)
-        P = F.mix(F.outside(r, s) if self.partition else r, s, theta)
+        P = F.mix(self.share_of_model(r, s), s, theta)
         return LMNStep(None, P, theta, r, s, h=h, key=key, read=read, combined=combined)
+
+    def share_of_model(self, r: Tensor, s: Tensor) -> Tensor:
+        """What of r is mixed: all of it, or the labels outside of memory."""
+        return F.outside(r, s) if self.partition else r
 
     @torch.no_grad()
     def commit(self, state: LMNState, step: Step, y: Tensor, mask: Tensor | None) -> None:
@@ -232,8 +243,7 @@ class LMN(AroundModel, OnlineMethod[LMNState]):  # type: ignore[override]  # its
         assert step.memory_probs is not None
         theta, r, s = 1.0, 0.0, float(step.memory_probs[0, label])
         if step.theta is not None and step.model_probs is not None:
-            mixed = step.model_probs
-            mixed = F.outside(mixed, step.memory_probs) if self.partition else mixed
+            mixed = self.share_of_model(step.model_probs, step.memory_probs)
             theta, r = float(step.theta[0, label]), float(mixed[0, label])
         from_model, from_memory = (1 - theta) * r, theta * s
         total = from_model + from_memory
@@ -257,6 +267,17 @@ class LMN(AroundModel, OnlineMethod[LMNState]):  # type: ignore[override]  # its
             lam, delta = (float(value.detach()) for value in self._kernel())
             self.memory = replace(self.memory, lam=lam, delta=delta)
             self._kernel = None
+
+    def around(self, model: nn.Module) -> Self:
+        """The same memory and combiner around another model of the same form."""
+        other = copy.copy(self)
+        head = None
+        if self.backbone.head is not None:
+            names = {module: name for name, module in self.backbone.model.named_modules()}
+            head = names[self.backbone.head]
+        other.wear(model, head, () if self.backbone.head is None else self.known.names)
+        other.combiner = self.combiner  # checks that it fits
+        return other
 
     def variant(self, memory: MemoryConfig, combiner: float | Combiner) -> Self:
         """The same model with other settings; both share one hook, close either and both close."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -11,9 +13,31 @@ from labelmem import functional as F
 from labelmem.config import MemoryConfig
 from labelmem.errors import InputError
 
-__all__ = ["LabeledMemory", "MemoryRead"]
+__all__ = ["FADES", "LabelPast", "LabeledMemory", "MemoryRead"]
+
+FADES = (0.9, 0.97)
+"""Rates of a label's writes are kept over about ten and about thirty observations."""
 
 _FREE = -1  # the label of a position that holds no cell
+_PATIENCE = 16  # writes on a device before it is asked how many positions are in use
+
+
+@dataclass(frozen=True)
+class LabelPast:
+    """How the labels in memory came so far; (n, K), at the leading cells."""
+
+    writes: Tensor
+    """How often the label was written."""
+    age: Tensor
+    """Observations since it was last written, 1 for the latest."""
+    since_first: Tensor
+    """Observations since it was first written."""
+    rates: Tensor
+    """(n, K, 2) its writes, each fading by the factors :data:`FADES` with every observation."""
+    cosine: Tensor
+    """(n, K, B) the cosine of each block of h with that block of the label's M."""
+    size: Tensor
+    """(n, K, B) the length of that block of M."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +61,8 @@ class MemoryRead:
     """The cosine of h with the label's M, at the leading cell."""
     age: Tensor
     """Observations since the cell was last written, 1 for the latest."""
+    past: LabelPast | None = None
+    """How the label came so far, where the memory was asked to tell."""
 
     @property
     def leads(self) -> Tensor:
@@ -46,14 +72,14 @@ class MemoryRead:
 
     def scores(self, width: int) -> Tensor:
         """``s`` spread over ``width`` label columns, as (n, width)."""
-        return self.spread(self.score, width)
-
-    def spread(self, values: Tensor, width: int) -> Tensor:
-        """Values (n, K), zero but at leading cells, as (n, width) over the labels."""
         if self.label.numel() and int(self.label.max()) >= width:
             raise InputError(
                 f"the memory holds the label {int(self.label.max())}; {width} columns are too few"
             )
+        return self.spread(self.score, width)
+
+    def spread(self, values: Tensor, width: int) -> Tensor:
+        """Values (n, K), zero but at leading cells, as (n, width): enough for all labels."""
         empty = values.new_zeros(values.shape[0], width)
         return empty.scatter_add(1, self.label.clamp(min=0), values)
 
@@ -75,6 +101,11 @@ class LabeledMemory:
         How to read, write and forget.
     streams
         How many independent memories to hold side by side.
+    blocks
+        If given, reads also tell how each label came so far, with a cosine for each block of h:
+        the blocks' lengths, one after another; ``()`` takes h as one block.
+    fast
+        Whether one cell per label has a way of its own to be written, with the same results.
 
     Examples
     --------
@@ -98,9 +129,12 @@ class LabeledMemory:
         streams: int = 1,
         device: torch.device | str | None = None,
         dtype: torch.dtype = torch.float32,
+        blocks: Sequence[int] | None = None,
+        fast: bool = True,
     ) -> None:
         self.config = config or MemoryConfig()
         self.dim = dim
+        self.blocks, self.fast = blocks, fast
         n = streams
         self.v = torch.zeros(n, 0, dim or 0, device=device, dtype=dtype)
         self.alpha = torch.zeros(n, 0, device=device, dtype=dtype)
@@ -110,9 +144,13 @@ class LabeledMemory:
         # cell keeps its place in that order, a new one comes last.
         self.written = torch.zeros(n, 0, device=device, dtype=torch.int32)
         self.born = torch.zeros(n, 0, device=device, dtype=torch.int32)
+        self.writes = torch.zeros(n, 0, device=device, dtype=torch.int32)
+        self.rates = torch.zeros(n, 0, len(FADES), device=device, dtype=dtype)  # when last written
         self.used = torch.zeros(n, device=device, dtype=torch.int64)
         self.time = torch.zeros(n, device=device, dtype=torch.int32)
-        self._filled = 0  # the largest of `used`: positions beyond it are spare
+        self._fades = torch.tensor(FADES, device=device, dtype=dtype)
+        self._filled = 0  # the largest of `used`, or a little more: positions beyond it are spare
+        self._guessed = 0  # writes since it was exact
 
     @property
     def streams(self) -> int:
@@ -141,15 +179,32 @@ class LabeledMemory:
         label, group = self.label[:, :k].clone(), self.group[:, :k].clone()
         alive = label != _FREE
         if self.config.cells_per_label == 1:  # M is the only cell, its weight is one
-            weight, M, alpha_y = alive.to(v.dtype), v, alpha
+            weight, M, alpha_y, leads = alive.to(v.dtype), v, alpha, alive
         else:
             weight = F.within_label_weights(F.cosine(h, v), lam, group, alive)
             M, alpha_y = F.read(v, alpha, weight, group)
-        leads = alive & (group == torch.arange(k, device=group.device))
+            leads = alive & (group == torch.arange(k, device=group.device))
         cosine = F.cosine(h, M)
         score = F.kernel_score(cosine, alpha_y, leads, lam, delta)
         age = self.time[:, None] - self.written[:, :k] + 1
-        return MemoryRead(label, alpha, weight, score, group, alpha_y, cosine, age)
+        past = None if self.blocks is None else self._past(h, M, group, age)
+        return MemoryRead(label, alpha, weight, score, group, alpha_y, cosine, age, past)
+
+    def _past(self, h: Tensor, M: Tensor, group: Tensor, age: Tensor) -> LabelPast:
+        """How each label came so far; what its cells know, put together at the leading one."""
+        k = self._filled
+        writes, first = self.writes[:, :k].clone(), self.time[:, None] - self.born[:, :k] + 1
+        rates = self.rates[:, :k] * self._fades ** (age - 1).clamp(min=0)[..., None]
+        if self.config.cells_per_label != 1:
+            held = self.label[:, :k] != _FREE
+            writes = torch.zeros_like(writes).scatter_add(1, group, writes * held)
+            rates = torch.zeros_like(rates).scatter_add(
+                1, group[..., None].expand_as(rates), rates * held[..., None]
+            )
+            first = _over_groups(first.masked_fill(~held, 0), group, "amax")
+            age = _over_groups(age.masked_fill(~held, torch.iinfo(age.dtype).max), group, "amin")
+        cosine, size = F.block_cosine(h, M, self.blocks or (h.shape[1],))
+        return LabelPast(writes, age, first, rates, cosine, size)
 
     @torch.no_grad()
     def write(
@@ -172,17 +227,74 @@ class LabeledMemory:
         """
         P = h.new_zeros(len(h), 0) if P is None else P
         self._check_write(h, y, P, mask)
-        loss, wrong = F.margin_loss(P, y, self.config.margin)
-        seen = torch.ones_like(wrong) if mask is None else mask
+        seen = torch.ones_like(y, dtype=torch.bool) if mask is None else mask
         self.time += seen.to(self.time.dtype)
-        writes = seen & (loss > 0)
-        rows = writes.nonzero()[:, 0]
+        single = self.config.cells_per_label == 1 and self.fast
+        if single and self.config.margin == math.inf:  # then P decides nothing
+            writes = seen
+        else:
+            loss, wrong = F.margin_loss(P, y, self.config.margin)
+            writes = seen & (loss > 0)
         if self.dim is None:
             self.dim = h.shape[1]
             self.v = self.v.new_zeros(self.streams, 0, self.dim)
+        if single:
+            self._write_single(h.to(self.v.dtype), y, writes)
+            return writes
+        rows = writes.nonzero()[:, 0]
         if len(rows):
             self._write_rows(rows, h[rows].to(self.v.dtype), y[rows], wrong[rows])
         return writes
+
+    def _write_single(self, h: Tensor, y: Tensor, writes: Tensor) -> None:
+        """The write rules for one cell per label, for all streams at once: the fast path.
+
+        Nothing here waits for the device: streams that do not write keep what they have.
+        """
+        self._make_positions()
+        k = self._filled
+        row = torch.arange(self.streams, device=y.device)
+        own = self.label[:, :k] == y[:, None]
+        known = own.any(dim=1)
+        slot = self.used
+        if self.config.capacity:
+            alive = self.label[:, :k] != _FREE
+            full = self.used >= self.config.capacity
+            slot = torch.where(full, self._victim(alive, slice(None)), slot)
+        slot = torch.where(known, own.to(torch.int8).argmax(dim=1), slot).clamp(max=k - 1)
+
+        def put(name: str, new: Tensor) -> None:
+            cells = getattr(self, name)
+            old = cells[row, slot]
+            keep = writes.view(-1, *[1] * (old.ndim - 1))
+            cells[row, slot] = torch.where(keep, new.to(old.dtype), old)
+
+        old = known.to(h.dtype)
+        put("v", self.v[row, slot] * old[:, None] + h)
+        put("alpha", self.config.decay * self.alpha[row, slot] * old + 1)
+        gone = (self.time - self.written[row, slot])[:, None]
+        put("rates", self.rates[row, slot] * self._fades**gone * old[:, None] + 1)
+        put("born", torch.where(known, self.born[row, slot], self.time))
+        put("writes", self.writes[row, slot] * known + 1)
+        put("written", self.time)
+        put("label", y)
+        put("group", slot)
+        self.used = torch.maximum(self.used, torch.where(writes, slot + 1, 0))
+        if self.used.device.type == "cpu":
+            self._count()
+
+    def _make_positions(self) -> None:
+        """Make room for one more cell in each stream, without asking a device every time."""
+        if self._guessed >= _PATIENCE:
+            self._count()
+        self._filled, self._guessed = self._filled + 1, self._guessed + 1
+        if self.config.capacity:
+            self._filled = min(self._filled, self.config.capacity)
+        self._grow(self._filled)
+
+    def _count(self) -> None:
+        """Find out how many positions are in use."""
+        self._filled, self._guessed = int(self.used.max()) if self.streams else 0, 0
 
     def _write_rows(self, rows: Tensor, h: Tensor, y: Tensor, wrong: Tensor) -> None:
         """Write rules 2 to 5 for ``m`` streams, the ``rows``, whose loss is not zero."""
@@ -216,18 +328,23 @@ class LabeledMemory:
         self.v[row, column], self.alpha[row, column] = F.merge(
             v, self.alpha[row, column], h[i], w, self.config.decay
         )
+        gone = (self.time[row] - self.written[row, column])[:, None]
+        self.rates[row, column] = self.rates[row, column] * self._fades**gone + w[:, None]
         self.written[row, column] = self.time[row]
+        self.writes[row, column] += 1
 
     def _make_room(self, rows: Tensor, evict: Tensor) -> Tensor:
         """Rule 5: the position to give up in each of the ``rows`` that must ``evict``."""
-        k = self._filled
-        alive = self.label[rows, :k] != _FREE
-        alpha, born = self.alpha[rows, :k], self.born[rows, :k]
-        oldest = (self.written[rows, :k],) if self.config.evict == "oldest" else ()
-        slot = _first(alive, *oldest, alpha, born)
+        slot = self._victim(self.label[rows, : self._filled] != _FREE, rows)
         if self.config.cells_per_label != 1:
             self._hand_over(rows[evict], slot[evict])
         return slot
+
+    def _victim(self, alive: Tensor, rows: Tensor | slice) -> Tensor:
+        """The cell of each of the ``rows`` that counts for least."""
+        k = self._filled
+        oldest = (self.written[rows, :k],) if self.config.evict == "oldest" else ()
+        return _first(alive, *oldest, self.alpha[rows, :k], self.born[rows, :k])
 
     def _hand_over(self, rows: Tensor, slot: Tensor) -> None:
         """Let another cell lead the group of the cell at ``slot``, which is about to go."""
@@ -255,6 +372,8 @@ class LabeledMemory:
         self.label[rows, slot] = y
         self.v[rows, slot] = h
         self.alpha[rows, slot] = 1.0
+        self.rates[rows, slot] = 1.0
+        self.writes[rows, slot] = 1
         self.written[rows, slot] = self.time[rows]
         self.born[rows, slot] = torch.where(overwrite, self.born[rows, slot], self.time[rows])
         self.used[rows] = torch.maximum(self.used[rows], slot + 1)
@@ -270,8 +389,8 @@ class LabeledMemory:
             more = max(positions - held, min(more, self.config.capacity - held))
         for name, fill in (("v", 0), ("alpha", 0), ("label", _FREE), ("group", 0)):
             setattr(self, name, _extended(getattr(self, name), more, fill))
-        self.written = _extended(self.written, more, 0)
-        self.born = _extended(self.born, more, 0)
+        for name in ("written", "born", "writes", "rates"):
+            setattr(self, name, _extended(getattr(self, name), more, 0))
 
     def _check(self, h: Tensor) -> None:
         dim = h.shape[-1] if self.dim is None else self.dim
@@ -300,8 +419,9 @@ class LabeledMemory:
 
     def tensors(self) -> dict[str, Tensor]:
         """Everything that must be saved to continue bit for bit, without the spare positions."""
+        self._count()
         k = self._filled
-        cells = ("v", "alpha", "label", "group", "written", "born")
+        cells = ("v", "alpha", "label", "group", "written", "born", "writes", "rates")
         saved = {name: getattr(self, name)[:, :k] for name in cells}
         return saved | {"used": self.used, "time": self.time}
 
@@ -325,6 +445,11 @@ def _first(valid: Tensor, *keys: Tensor) -> Tensor:
     if not valid.shape[1]:
         return torch.zeros(valid.shape[0], dtype=torch.int64, device=valid.device)
     return valid.to(torch.int8).argmax(dim=1)
+
+
+def _over_groups(x: Tensor, group: Tensor, how: str) -> Tensor:
+    """The largest or smallest value of each group (n, K), at the cell that leads it."""
+    return x.scatter_reduce(1, group, x, how)
 
 
 def _extended(x: Tensor, more: int, fill: float) -> Tensor:

@@ -9,11 +9,13 @@ import torch
 from torch import Tensor, nn
 
 from labelmem.combining import Combiner, CombinerState, CombinerStep, View, gru, misses
+from labelmem.memory import LabelPast, MemoryRead
 
-__all__ = ["StreamCombiner", "StreamState"]
+__all__ = ["Look", "StreamCombiner", "StreamState"]
 
-_RATES = (0.7, 0.9, 0.97)  # memories of the rate of novelty: a few, ten, thirty labels long
+_RATES = (0.7, 0.9, 0.97)  # shares of the last few, ten and thirty labels
 _LOWEST = -15.0  # logarithms of probabilities are cut here
+_NOT_THERE = -8.0  # what a label that was not in memory counts as, in nats
 
 
 @dataclass(frozen=True)
@@ -22,24 +24,50 @@ class StreamState(CombinerState):
 
     mu: Tensor
     """(n, hidden)."""
-    last: Tensor
-    """(n, 4) how the last label came: model missed, memory missed, new to memory, log s of it."""
-    novelty: Tensor
-    """(n, 3) running shares of labels that were new to memory, over shorter and longer pasts."""
-    steps: Tensor
-    """(n, 1) labels observed."""
+    echo: Tensor
+    """(n, 2) how the last guess about the labels in memory went: whether it hit, and its log s."""
+    past: Tensor
+    """(n, PAST) how labels came so far: their number; of the last one, whether it was new to memory
+    and whether the model missed it; running shares of new ones and of immediate repeats."""
+
+
+@dataclass(frozen=True)
+class StreamStep(CombinerStep):
+    """A step that also remembers its first guess."""
+
+    guess: Tensor | None = None
+    """(n, K) s from the labels' features alone, at the leading cells."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a step shows before its label is known; none of it is learned.
+
+    Dimensions in front may be (n,) or (n, T): nothing in the network depends on them.
+    """
+
+    features: Tensor
+    """(…, K, F) of the labels in memory."""
+    signals: Tensor
+    """(…, U) of the stream."""
+    base: Tensor
+    """(…, K) log s of Eq. 3."""
+    leads: Tensor
+    """(…, K) which positions carry a label."""
 
 
 class StreamCombiner(Combiner, kind="stream"):
-    """Theta for the whole stream from how far the memory could be trusted lately.
+    """Theta for the whole stream, and labels in memory scored anew by how they came.
 
-    A GRU cell sees the last hits and misses of model and memory, how many labels were new lately,
-    the entropies and maxima of r and s, their overlap, the position and, on request, h. Theta is
-    the same for all labels. Its cost does not grow with the number of labels.
+    First, a small network scores each label *in memory* from its weight, age, rates, regularity,
+    the match of each part of the key, r, and what the stream is like: ``s_y exp(f_y)``. Then a GRU
+    cell takes in what the stream is like and how the last such guess went; its state mu moves the
+    weights of the labels' features a little, and gives one theta for all labels. The cost grows
+    with the labels in memory, not with all labels. Everything learned starts at zero, so an
+    untrained combiner is LMN-fixed.
 
-    With ``correct``, a small network rescores each label *in memory* from its weight, age, cosine,
-    s and r: ``s_y`` becomes proportional to ``s_y * exp(f_y)``. Both start at zero, so an untrained
-    combiner is LMN-fixed.
+    No part of the recurrence depends on the corrected s, so that a recorded stream is unrolled at
+    once in training.
 
     Parameters
     ----------
@@ -48,28 +76,35 @@ class StreamCombiner(Combiner, kind="stream"):
     theta
         The fixed weight of the memory from which training starts.
     correct
-        Whether labels in memory are rescored.
+        Whether labels in memory are scored anew.
     rescorer
-        Hidden units of the network that rescores.
+        Hidden units of the network that scores.
     sees_h
-        Whether h is among the inputs; worth it where the model was trained on much data.
+        Whether the GRU sees h too; worth it where the model was trained on much data.
+    dropout
+        Share of the scorer's hidden units that is dropped in training.
+    parts
+        How many parts the key has; the adapter says so.
     seed
         Seeds the initial weights.
 
     Examples
     --------
-    >>> Combiner(kind="stream", hidden=8).form()
-    {'kind': 'stream', 'hidden': 8, 'correct': True, 'rescorer': 32, 'sees_h': False}
+    >>> Combiner(kind="stream", hidden=8).form()["rescorer"]
+    32
     """
 
-    SIGNALS = 9 + 4 + len(_RATES)
-    FEATURES = 6
+    SIGNALS = 19
+    FEATURES = 7
+    PAST = 3 + 2 * len(_RATES)
+    ECHO = 4
 
-    weight_input: nn.Parameter
-    weight_mu: nn.Parameter
-    bias_input: nn.Parameter
-    bias_mu: nn.Parameter
-    weight_theta: nn.Parameter
+    sees_past = True
+    gru: nn.GRU
+    features_mean: Tensor
+    features_spread: Tensor
+    signals_mean: Tensor
+    signals_spread: Tensor
 
     def __init__(
         self,
@@ -78,110 +113,73 @@ class StreamCombiner(Combiner, kind="stream"):
         correct: bool = True,
         rescorer: int = 32,
         sees_h: bool = False,
+        dropout: float = 0.0,
+        parts: int | None = None,
         kind: str = "stream",
         seed: int = 0,
     ) -> None:
         super().__init__(hidden, theta, seed)
         self.correct, self.rescorer, self.sees_h = correct, rescorer, sees_h
+        self.dropout = nn.Dropout(dropout)
+        self.parts = parts
 
     def form(self) -> dict[str, Any]:
         """All options decide the form of the weights."""
         options = {"correct": self.correct, "rescorer": self.rescorer, "sees_h": self.sees_h}
-        return super().form() | options
+        return super().form() | options | {"parts": self.parts}
 
     def make_weights(self, dim: int, generator: torch.Generator) -> None:
-        """A GRU cell over the signals, and two layers over the features of a label."""
-        inputs = self.SIGNALS + (dim if self.sees_h else 0)
-        self.weight_input = self.uniform(3 * self.hidden, inputs, generator)
-        self.weight_mu = self.uniform(3 * self.hidden, self.hidden, generator)
-        self.bias_input = nn.Parameter(torch.zeros(3 * self.hidden))
-        self.bias_mu = nn.Parameter(torch.zeros(3 * self.hidden))
-        self.weight_theta = nn.Parameter(torch.zeros(self.hidden + self.SIGNALS))
+        """The scorer, the GRU cell, and the way from its state to scores and theta."""
+        parts = self.parts or 1
+        features, signals = self.FEATURES + 2 * parts, self.SIGNALS + 2 * parts
+        seen = signals + self.ECHO + (dim if self.sees_h else 0)
+        self.gru = nn.GRU(seen, self.hidden, batch_first=True)
+        self.theta_inner = self.uniform(self.rescorer, self.hidden + signals + self.ECHO, generator)
+        self.theta_outer = nn.Parameter(torch.zeros(self.rescorer))
+        for name, parameter in self.gru.named_parameters():
+            size = parameter.shape[1] if parameter.ndim == 2 else 1
+            drawn = self.uniform(parameter.shape[0], size, generator).data
+            setattr(self.gru, name, nn.Parameter(drawn.view_as(parameter)))
         if self.correct:
-            seen = self.FEATURES + self.SIGNALS + self.hidden
-            self.weight_inner = self.uniform(self.rescorer, seen, generator)
-            self.bias_inner = nn.Parameter(torch.zeros(self.rescorer))
-            self.weight_outer = nn.Parameter(torch.zeros(self.rescorer))
-            self.weight_plain = nn.Parameter(torch.zeros(self.FEATURES))
+            self.score_plain = nn.Parameter(torch.zeros(features))
+            self.score_inner = self.uniform(self.rescorer, features, generator)
+            self.score_stream = self.uniform(self.rescorer, signals, generator)
+            self.score_bias = nn.Parameter(torch.zeros(self.rescorer))
+            self.score_middle = self.uniform(self.rescorer, self.rescorer, generator)
+            self.score_outer = nn.Parameter(torch.zeros(self.rescorer))
+            self.score_moved = nn.Parameter(torch.zeros(self.hidden, features))
+        for name, size in (("features", features), ("signals", signals)):
+            self.register_buffer(f"{name}_mean", torch.zeros(size))
+            self.register_buffer(f"{name}_spread", torch.ones(size))
 
     def forget_training(self) -> None:
         """Theta and scores depend on nothing again."""
-        self.weight_theta.zero_()
+        self.theta_outer.zero_()
         if self.correct:
-            self.weight_outer.zero_()
-            self.weight_plain.zero_()
+            for weight in (self.score_plain, self.score_outer, self.score_moved):
+                weight.zero_()
 
     def initial_state(self, streams: int, width: int) -> StreamState:
         """Nothing observed yet."""
-        zeros = self.weight_theta.new_zeros
+        zeros = self.theta_outer.new_zeros
         return StreamState(
-            mu=zeros(streams, self.hidden),
-            last=zeros(streams, 4),
-            novelty=zeros(streams, len(_RATES)),
-            steps=zeros(streams, 1),
+            zeros(streams, self.hidden), zeros(streams, 2), zeros(streams, self.PAST)
         )
 
     def forward(self, state: CombinerState, view: View) -> CombinerStep:
         """Theta of the streams and the corrected belief of the memory. Pure."""
         assert isinstance(state, StreamState)
-        signals = self._signals(state, view)
-        seen = torch.cat([signals, view.h], dim=1) if self.sees_h else signals
-        from_input = seen @ self.weight_input.T + self.bias_input
-        mu = gru(from_input, state.mu @ self.weight_mu.T + self.bias_mu, state.mu)
-        logit = torch.cat([mu, signals], dim=1) @ self.weight_theta + self.bias_theta
-        theta = torch.sigmoid(logit)[:, None].expand_as(view.r)
+        look = self.scaled(self.look(state.past, view))
+        score, log_s = self._guess(look)
+        seen = self._seen(look, log_s, state.echo, view.h)
+        from_input, from_mu, bias_input, bias_mu = self.gru.all_weights[0]
+        mu = gru(seen @ from_input.T + bias_input, state.mu @ from_mu.T + bias_mu, state.mu)
+        guess = log_s.exp() * look.leads
+        theta, s = self._decide(look, score, mu, state.echo)
+        theta = theta[:, None].expand_as(view.r)
         if not self.correct:
-            return CombinerStep(theta, mu)
-        return CombinerStep(theta, mu, self._corrected(view, signals, mu))
-
-    def _signals(self, state: StreamState, view: View) -> Tensor:
-        """(n, SIGNALS), each of the order of one."""
-        r, s = view.r, view.read.score
-        holds = view.read.leads.any(dim=1, keepdim=True).to(r.dtype)
-        labels = view.read.leads.sum(dim=1, keepdim=True).to(r.dtype)
-        overlap = torch.where(view.s > 0, r, torch.zeros_like(r)).sum(dim=1, keepdim=True)
-        now = [
-            (state.steps + 1).log() / 3,
-            (labels + 1).log() / 3,
-            holds,
-            _entropy(r) / 5,
-            _log_max(r) / 3,
-            _entropy(s) / 2,
-            _log_max(s) * holds / 2,
-            overlap,
-            overlap.clamp(min=1e-6).log() / 5,
-        ]
-        return torch.cat([*now, state.last, state.novelty], dim=1)
-
-    def _corrected(self, view: View, signals: Tensor, mu: Tensor) -> Tensor:
-        """``s`` rescored label by label: s exp(f), normalised over the labels in memory."""
-        read = view.read
-        leads = read.leads
-        features = self._features(view)
-        shared = torch.cat([signals, mu], dim=1) @ self.weight_inner[:, self.FEATURES :].T
-        own = features @ self.weight_inner[:, : self.FEATURES].T
-        inner = torch.relu(own + shared[:, None] + self.bias_inner)
-        f = features @ self.weight_plain + inner @ self.weight_outer
-        log_s = read.score.clamp(min=1e-30).log()
-        empty = ~leads.any(dim=1, keepdim=True)
-        logits = (log_s + f).masked_fill(~leads, -torch.inf).masked_fill(empty, 0.0)
-        return read.spread(torch.softmax(logits, dim=1) * leads, view.r.shape[1])
-
-    def _features(self, view: View) -> Tensor:
-        """(n, K, FEATURES) of the labels in memory, at their leading cells."""
-        read = view.read
-        # A label was last written when the youngest of its cells was.
-        age = read.age.scatter_reduce(1, read.group, read.age, "amin").to(view.r.dtype).clamp(min=1)
-        r = view.r.gather(1, read.label.clamp(min=0)) if read.label.shape[1] else read.score
-        features = [
-            read.strength.clamp(min=1e-3).log(),
-            age.log() / 2,
-            (age < 2).to(age.dtype),
-            read.cosine,
-            _log(read.score) / 3,
-            _log(r) / 5,
-        ]
-        return torch.stack(features, dim=2) * read.leads[..., None]
+            return StreamStep(theta, mu, guess=guess)
+        return StreamStep(theta, mu, view.read.spread(s, view.r.shape[1]), guess)
 
     def observe(
         self,
@@ -191,24 +189,202 @@ class StreamCombiner(Combiner, kind="stream"):
         y: Tensor,
         mask: Tensor | None,
     ) -> StreamState:
-        """Remember how the label came: who missed it, and whether the memory knew it."""
-        assert isinstance(state, StreamState)
-        with torch.no_grad():
-            s = view.s if step.s is None else step.s
-            s_y = _at(s, y)
-            new = (s_y <= 0).to(s.dtype)
-            known = _log(s_y) * (1 - new)
-            flags = [misses(view.r, y).to(s.dtype), misses(s, y).to(s.dtype), new, known / 4]
-            rates = torch.tensor(_RATES, dtype=s.dtype, device=s.device)
-            novelty = rates * state.novelty + (1 - rates) * new[:, None]
-        after = StreamState(step.mu, torch.stack(flags, dim=1), novelty, state.steps + 1)
-        return after.where(mask, state)
+        """Commit mu and remember how the labels came."""
+        assert isinstance(state, StreamState) and isinstance(step, StreamStep)
+        assert step.guess is not None
+        slot = slot_of(view.read, y)
+        echo = _echo(step.guess.detach(), slot)
+        past = self.remember(state.past, view, y, slot)
+        return StreamState(step.mu, echo, past).where(mask, state)
+
+    @torch.no_grad()
+    def remember(self, past: Tensor, view: View, y: Tensor, slot: Tensor) -> Tensor:
+        """How labels came (n, PAST), once the labels y (n,) at the positions ``slot`` are known."""
+        assert view.read.past is not None
+        new = (slot < 0).to(past.dtype)
+        age = _at(view.read.past.age, slot, 0)
+        rates = past.new_tensor(_RATES)
+        k = len(_RATES)
+        novelty = rates * past[:, 3 : 3 + k] + (1 - rates) * new[:, None]
+        again = (age == 1).to(past.dtype)[:, None]
+        repeats = rates * past[:, 3 + k :] + (1 - rates) * again
+        last = torch.stack([past[:, 0] + 1, new, misses(view.r, y).to(past.dtype)], dim=1)
+        return torch.cat([last, novelty, repeats], dim=1)
+
+    @torch.no_grad()
+    def look(self, past: Tensor, view: View) -> Look:
+        """All that the network sees of a step, each number of the order of one."""
+        read = view.read
+        assert read.past is not None
+        leads = read.leads
+        base = _log(read.score)
+        match = (read.past.cosine * read.past.size).clamp(min=0) * leads[..., None]
+        r = view.r.gather(1, read.label.clamp(min=0)) * leads
+        features = _features(read, read.past, r, match) * leads[..., None]
+        return Look(features, _signals(past, view, r, match), base, leads)
+
+    def scaled(self, look: Look) -> Look:
+        """The same in the units that :meth:`standardise` found."""
+        features = (look.features - self.features_mean) / self.features_spread
+        signals = (look.signals - self.signals_mean) / self.signals_spread
+        return Look(features * look.leads[..., None], signals, look.base, look.leads)
+
+    @torch.no_grad()
+    def standardise(self, looks: list[tuple[Look, Tensor]]) -> None:
+        """Bring what is seen in ``looks``, where their masks say so, to mean 0 and spread 1."""
+        pairs = {
+            "features": [look.features[look.leads & mask[..., None]] for look, mask in looks],
+            "signals": [look.signals[mask] for look, mask in looks],
+        }
+        for name, parts in pairs.items():
+            rows = sum(len(part) for part in parts)
+            if rows:
+                sums = [part.sum(0, dtype=torch.float64) for part in parts]
+                mean = torch.stack(sums).sum(0) / rows
+                squares = [((part - mean) ** 2).sum(0) for part in parts]
+                spread = (torch.stack(squares).sum(0) / rows).sqrt()
+                getattr(self, f"{name}_mean").copy_(mean)
+                getattr(self, f"{name}_spread").copy_(spread.clamp(min=0.05))
+
+    def unroll(self, look: Look, slot: Tensor, h: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Theta (n, T) and the corrected s (n, T, K) of recorded streams, all steps at once.
+
+        Parameters
+        ----------
+        look
+            Of all steps, (n, T, …), in the units of :meth:`scaled`.
+        slot
+            (n, T) the position of the true label among the labels in memory, -1 for a new one.
+        h
+            (n, T, d) the model's hidden vectors, if they are seen.
+        """
+        score, log_s = self._guess(look)
+        echo = _echo((log_s.exp() * look.leads).detach(), slot)
+        before = torch.cat([torch.zeros_like(echo[:, :1]), echo[:, :-1]], dim=1)
+        mu, _ = self.gru(self._seen(look, log_s, before, h))
+        return self._decide(look, score, mu, before)
+
+    def _guess(self, look: Look) -> tuple[Tensor, Tensor]:
+        """Scores of the labels from their features alone, and the log s they make."""
+        score = look.base
+        if self.correct:
+            shared = look.signals @ self.score_stream.T + self.score_bias
+            inner = torch.relu(look.features @ self.score_inner.T + shared[..., None, :])
+            inner = torch.relu(self.dropout(inner) @ self.score_middle.T)
+            score = score + look.features @ self.score_plain + inner @ self.score_outer
+        return score, _log_softmax(score, look.leads)
+
+    def _seen(self, look: Look, log_s: Tensor, echo: Tensor, h: Tensor | None) -> Tensor:
+        """What enters the GRU cell."""
+        seen = [look.signals, echo, *_spread_of(log_s.detach(), look.leads)]
+        return torch.cat([*seen, h] if self.sees_h and h is not None else seen, dim=-1)
+
+    def _decide(self, look: Look, score: Tensor, mu: Tensor, echo: Tensor) -> tuple[Tensor, Tensor]:
+        """Theta and s, the labels' features weighed as mu has it."""
+        if self.correct:
+            moved = mu @ self.score_moved
+            score = score + (look.features @ moved[..., None])[..., 0]
+        log_s = _log_softmax(score, look.leads)
+        seen = [mu, look.signals, echo, *_spread_of(log_s, look.leads)]
+        inner = torch.relu(torch.cat(seen, dim=-1) @ self.theta_inner.T)
+        theta = torch.sigmoid(inner @ self.theta_outer + self.bias_theta)
+        return theta, log_s.exp() * look.leads
 
 
-def _at(scores: Tensor, y: Tensor) -> Tensor:
-    """Scores (n, W) of the labels y (n,); 0 for labels without a column."""
-    padded = nn.functional.pad(scores, (0, 1))
-    return padded.gather(1, y.clamp(max=scores.shape[1])[:, None])[:, 0]
+def slot_of(read: MemoryRead, y: Tensor) -> Tensor:
+    """The leading position (n,) of the labels y (n,), -1 where memory has no cell of them."""
+    own = read.leads & (read.label == y[:, None])
+    if not own.shape[1]:
+        return torch.full_like(y, -1)
+    return torch.where(own.any(dim=1), own.to(torch.int8).argmax(dim=1), -1)
+
+
+def _features(read: MemoryRead, past: LabelPast, r: Tensor, match: Tensor) -> Tensor:
+    """(n, K, F) of the labels in memory, at their leading cells; ``r`` is the model's of these."""
+    age = past.age.to(match.dtype).clamp(min=1)
+    writes = past.writes.to(match.dtype)
+    # How long the label usually stays away, against how long it is away now.
+    usual = ((past.since_first - past.age).to(match.dtype) / (writes - 1).clamp(min=1)).clamp(min=1)
+    regular = (usual.log() - age.log()) * (writes > 1)
+    own = [
+        read.strength.clamp(min=1e-3).log(),
+        age.log() / 2,
+        (age < 2).to(match.dtype),
+        _log(r) / 5,
+        regular / 2,
+    ]
+    rates = (past.rates + 0.01).log() / 2
+    return torch.cat([torch.stack(own, dim=2), rates, past.cosine, match.log1p()], dim=2)
+
+
+def _signals(past: Tensor, view: View, inside: Tensor, match: Tensor) -> Tensor:
+    """(n, U) of the streams; ``inside`` (n, K) is r of the labels in memory."""
+    r, s, leads = view.r, view.read.score, view.read.leads
+    labels = leads.sum(dim=1, keepdim=True).to(r.dtype)
+    holds = (labels > 0).to(r.dtype)
+    overlap = inside.sum(dim=1, keepdim=True)
+    # The entropy of what r says about other labels, without a pass over them.
+    left, entropy = (1 - overlap).clamp(min=1e-6), _entropy(r)
+    rest = ((entropy - _entropy(inside)) / left + left.log()).clamp(min=0)
+    now = [
+        (past[:, :1] + 1).log() / 3,
+        (labels + 1).log() / 3,
+        holds,
+        entropy / 5,
+        _log_max(r) / 3,
+        rest / 5,
+        (_log_max(_without(r, view.read)) - left.log()).clamp(max=0) / 3,
+        _entropy(s) / 2,
+        _log_max(s) * holds / 2,
+        overlap,
+        left.log() / 5,
+    ]
+    assert view.read.past is not None
+    cosine = view.read.past.cosine.masked_fill(~leads[..., None], -1.0)
+    best = cosine.amax(dim=1) * holds if cosine.shape[1] else cosine.sum(dim=1)
+    return torch.cat([*now, past[:, 1:], best, match.sum(dim=1).log1p() / 2], dim=1)
+
+
+def _without(r: Tensor, read: MemoryRead) -> Tensor:
+    """R (n, W) with the labels in memory set to zero."""
+    padded = nn.functional.pad(r, (0, 1))
+    return padded.scatter(1, torch.where(read.leads, read.label, r.shape[1]), 0.0)
+
+
+def _echo(guess: Tensor, slot: Tensor) -> Tensor:
+    """(…, 2) whether the first guess hit, and its log s of the label, once that is known."""
+    known = slot >= 0
+    log_s = torch.where(known, _log(_at(guess, slot, 0.0)).clamp(min=_NOT_THERE), _NOT_THERE)
+    if not guess.shape[-1]:
+        hit = torch.zeros_like(known)
+    else:
+        hit = known & (guess.argmax(dim=-1) == slot)
+    return torch.stack([hit.to(guess.dtype), log_s / 4], dim=-1)
+
+
+def _at(values: Tensor, slot: Tensor, missing: float) -> Tensor:
+    """Values (…, K) at the slots (…,), ``missing`` where a slot is -1."""
+    if not values.shape[-1]:
+        return torch.full(slot.shape, missing, dtype=values.dtype, device=values.device)
+    found = values.gather(-1, slot.clamp(min=0)[..., None])[..., 0]
+    return torch.where(slot >= 0, found, torch.full_like(found, missing))
+
+
+def _log_softmax(score: Tensor, leads: Tensor) -> Tensor:
+    """Normalised over the labels in memory; 0 where there is no label, or no memory."""
+    empty = ~leads.any(dim=-1, keepdim=True)
+    score = score.masked_fill(~leads, -torch.inf).masked_fill(empty, 0.0)
+    return torch.log_softmax(score, dim=-1).masked_fill(~leads, 0.0)
+
+
+def _spread_of(log_s: Tensor, leads: Tensor) -> tuple[Tensor, Tensor]:
+    """How undecided s is: its entropy and largest logarithm, (…, 1) each, 0 without memory."""
+    s = log_s.exp() * leads
+    entropy = -(s * log_s).sum(dim=-1, keepdim=True)
+    if not log_s.shape[-1]:
+        return entropy, entropy
+    top = log_s.masked_fill(~leads, _LOWEST).amax(dim=-1, keepdim=True)
+    return entropy / 2, torch.where(leads.any(dim=-1, keepdim=True), top, 0.0) / 2
 
 
 def _log(p: Tensor) -> Tensor:

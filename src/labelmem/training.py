@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -12,14 +13,16 @@ import torch
 from torch import Tensor, nn
 
 from labelmem.checkpoint import Checkpoint
-from labelmem.combiner import Combiner
+from labelmem.combiner import Combiner, StreamCombiner
 from labelmem.errors import ConfigError, UnsupportedError
 from labelmem.lmn import LMN
+from labelmem.models.training import seeded_dropout
 from labelmem.online import Recorded
 from labelmem.progress import Report, progress_bar
-from labelmem.recording import lockstep_batches, split_streams
+from labelmem.recording import Lockstep, lockstep_batches, split_streams
 from labelmem.replay import ReplayStep, record, replay, replay_live
 from labelmem.trees import tree_map
+from labelmem.unrolling import Unrolled, can_unroll, losses, unrolled
 
 __all__ = ["FitOptions", "FitResult", "fit"]
 
@@ -35,9 +38,18 @@ class FitOptions:
     batch_size: int = 16
     """Streams side by side."""
     truncate: int = 16
-    """Steps between two updates, through which the gradient flows."""
+    """Steps between two updates, through which the gradient flows, where streams are replayed step
+    by step."""
+    window: int = 1024
+    """Steps of one update where streams are unrolled at once; longer ones are cut."""
+    windows: int = 4
+    """The most windows of a long stream that are unrolled, evenly spread."""
     lr: float = 1e-2
     """Adam's learning rate."""
+    anneal: float = 1.0
+    """The share of the learning rate that is left at the last epoch, along a cosine."""
+    weight_decay: float = 0.0
+    """Pull of the weights towards 0 (AdamW)."""
     clip: float = 1.0
     """The largest norm of a gradient."""
     held_out: float = 0.1
@@ -50,11 +62,16 @@ class FitOptions:
     """Seeds the held-out part and the order of the batches."""
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "patience", "batch_size", "truncate"):
+        for name in ("epochs", "patience", "batch_size", "truncate", "window", "windows"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be at least 1")
         if not self.lr > 0 or not self.clip > 0:
             raise ConfigError(f"lr is {self.lr}, clip is {self.clip}; both must be above 0")
+        if not 0 <= self.anneal <= 1 or not self.weight_decay >= 0:
+            raise ConfigError(
+                f"anneal is {self.anneal}, weight_decay is {self.weight_decay}; expected a share "
+                "in [0, 1] and a number from 0"
+            )
         if not 0 < self.held_out < 1:
             raise ConfigError(f"held_out is {self.held_out}; it must lie in (0, 1)")
 
@@ -71,7 +88,11 @@ class FitResult:
     """Every epoch in turn."""
 
 
-Batch = Callable[[], Iterator[ReplayStep]]
+_ABREAST = 128
+"""Streams that are read in lockstep."""
+
+Batch = Callable[[], Iterator[tuple[Tensor, int]]]
+"""One pass over a batch: the loss in nats and the number of tokens of each stretch of it."""
 
 
 def fit(
@@ -80,11 +101,15 @@ def fit(
     validation: Iterable[Recorded] | None = None,
     checkpoint: str | Path | None = None,
     show: bool | None = None,
+    others: Iterable[tuple[nn.Module, Sequence[Recorded]]] = (),
     **options: float,
 ) -> FitResult:
     """Train the adapter's combiner to minimise -log P(y), and keep its best epoch.
 
     Memory contents are constants of the gradient; the model is frozen unless ``train_model``.
+    Streams are replayed step by step, but with a combiner of kind ``stream`` and ``margin=inf`` the
+    memory is read only once and streams are unrolled at once (:mod:`labelmem.unrolling`): the same
+    losses, many times faster.
 
     Parameters
     ----------
@@ -97,6 +122,10 @@ def fit(
         A file to continue from if it exists, brought up to date after every epoch.
     show
         Whether to show progress; None does where a person watches.
+    others
+        More streams, each part with another model that did not see them in training. Cross-fitting:
+        train the model again without a quarter of its streams, four times, and give these models
+        here, each with the quarter it has not seen.
     options
         Fields of :class:`FitOptions`.
     """
@@ -109,7 +138,12 @@ def fit(
     train, valid = list(sequences), None if validation is None else list(validation)
     if valid is None:
         train, valid = split_streams(train, settings.held_out, settings.seed)
-    trainer = _Trainer(adapter, settings, train, valid)
+    parts = [(adapter, train)] if train else []
+    for model, streams in others:
+        if settings.train_model:
+            raise UnsupportedError("joint training changes one model; leave the others out")
+        parts.append((adapter.around(model), list(streams)))
+    trainer = _Trainer(adapter, settings, parts, valid)
     return trainer.run(None if checkpoint is None else Path(checkpoint), show)
 
 
@@ -118,19 +152,26 @@ class _Trainer:
         self,
         adapter: LMN,
         options: FitOptions,
-        train: Sequence[Recorded],
+        parts: Sequence[tuple[LMN, Sequence[Recorded]]],
         valid: Sequence[Recorded],
     ) -> None:
         self.adapter, self.options = adapter, options
-        self.train, self.valid = self._batches(train), self._batches(valid)
         self.trained = nn.ModuleDict({"combiner": self._combiner})
         if options.train_model:
             self.trained["model"] = adapter.backbone.model
         if options.learn_kernel:
             self.trained["kernel"] = adapter.learn_kernel()
+        streams = [stream for _, part in parts for stream in part]
+        if can_unroll(adapter.combiner, adapter.memory) and len(self.trained) == 1:
+            self.train, self.valid = self._unrolled(parts, valid)
+        else:
+            self.train = [batch for other, part in parts for batch in self._replayed(other, part)]
+            self.valid = self._replayed(adapter, valid)
         parameters = [p for p in self.trained.parameters() if p.requires_grad]
-        self.optimiser = torch.optim.Adam(parameters, lr=options.lr)
-        data = [len(train), len(valid), sum(len(y) for _, y in train)]
+        self.optimiser = torch.optim.AdamW(
+            parameters, lr=options.lr, weight_decay=options.weight_decay
+        )
+        data = [len(streams), len(valid), sum(len(y) for _, y in streams)]
         self.identity = {"options": asdict(options), "data": data, "form": self._combiner.form()}
 
     @property
@@ -138,14 +179,43 @@ class _Trainer:
         assert isinstance(self.adapter.combiner, Combiner)
         return self.adapter.combiner
 
-    def _batches(self, sequences: Sequence[Recorded]) -> list[Batch]:
-        adapter = self.adapter
-        batches = lockstep_batches(
-            sequences, adapter.known, self.options.batch_size, adapter.device, adapter.dtype
+    def _batches(
+        self, adapter: LMN, sequences: Sequence[Recorded], size: int
+    ) -> Iterator[Lockstep]:
+        return lockstep_batches(sequences, adapter.known, size, adapter.device, adapter.dtype)
+
+    def _replayed(self, adapter: LMN, sequences: Sequence[Recorded]) -> list[Batch]:
+        """Batches to be replayed step by step."""
+        batches = self._batches(adapter, sequences, self.options.batch_size)
+        replays = [
+            partial(replay_live, adapter, batch)
+            if self.options.train_model
+            else partial(replay, adapter, record(adapter, batch))
+            for batch in batches
+        ]
+        return [partial(_stretches, steps, self.options.truncate) for steps in replays]
+
+    def _unrolled(
+        self, parts: Sequence[tuple[LMN, Sequence[Recorded]]], valid: Sequence[Recorded]
+    ) -> tuple[list[Batch], list[Batch]]:
+        """Training and validation batches whose memory is read once, here."""
+        combiner, options = self._combiner, self.options
+        assert isinstance(combiner, StreamCombiner)
+
+        def read(adapter: LMN, sequences: Sequence[Recorded]) -> list[Unrolled]:
+            rows, size, most = options.batch_size, options.window, options.windows
+            # Reading takes as long for many streams as for few; training wants small batches.
+            batches = self._batches(adapter, sequences, max(rows, _ABREAST))
+            recorded = (record(adapter, batch) for batch in batches)
+            pieces = (unrolled(adapter, found, rows, size, most) for found in recorded)
+            return [piece for each in pieces for piece in each]
+
+        train = [piece for other, part in parts for piece in read(other, part)]
+        combiner.standardise([(streams.look, streams.mask) for streams in train])
+        return (
+            [partial(_at_once, combiner, streams) for streams in train],
+            [partial(_at_once, combiner, streams) for streams in read(self.adapter, valid)],
         )
-        if self.options.train_model:
-            return [partial(replay_live, adapter, batch) for batch in batches]
-        return [partial(replay, adapter, record(adapter, batch)) for batch in batches]
 
     def run(self, path: Path | None, show: bool | None) -> FitResult:
         state = Checkpoint.begin(self.trained, self.optimiser, self.identity)
@@ -172,32 +242,54 @@ class _Trainer:
 
     def _epoch(self, epoch: int, report: Report, last: float) -> None:
         # Seeded by epoch, so that a resumed training sees the order it would have seen.
-        generator = torch.Generator().manual_seed(self.options.seed * 100_003 + epoch)
-        for i in torch.randperm(len(self.train), generator=generator).tolist():
-            self._batch(self.train[i]())
-            report(note=f"epoch {epoch}, validation {last:.4f} nats")
+        seed = self.options.seed * 100_003 + epoch
+        generator = torch.Generator().manual_seed(seed)
+        for group in self.optimiser.param_groups:
+            group["lr"] = self._rate(epoch)
+        self._combiner.train()
+        with seeded_dropout(seed, self.adapter.device):
+            for i in torch.randperm(len(self.train), generator=generator).tolist():
+                for loss, tokens in self.train[i]():
+                    self._update(loss / max(tokens, 1))
+                report(note=f"epoch {epoch}, validation {last:.4f} nats")
+        self._combiner.eval()
 
-    def _batch(self, steps: Iterator[ReplayStep]) -> None:
-        while chunk := list(itertools.islice(steps, self.options.truncate)):
-            tokens = sum(step.tokens for step in chunk)
-            loss = torch.stack([step.loss.sum() for step in chunk]).sum() / max(tokens, 1)
-            if loss.requires_grad:  # memories that are all empty teach nothing
-                self.optimiser.zero_grad()
-                loss.backward()  # type: ignore[no-untyped-call]
-                nn.utils.clip_grad_norm_(self.trained.parameters(), self.options.clip)
-                self.optimiser.step()
-            _cut(chunk[-1])
+    def _rate(self, epoch: int) -> float:
+        """The learning rate of an epoch, counted from 1."""
+        left, gone = self.options.anneal, (epoch - 1) / self.options.epochs
+        return self.options.lr * (left + (1 - left) * (1 + math.cos(math.pi * gone)) / 2)
+
+    def _update(self, loss: Tensor) -> None:
+        if loss.requires_grad:  # memories that are all empty teach nothing
+            self.optimiser.zero_grad()
+            torch.autograd.backward(loss)
+            nn.utils.clip_grad_norm_(self.trained.parameters(), self.options.clip)
+            self.optimiser.step()
 
     @torch.no_grad()
     def _validate(self) -> float:
         total, tokens = 0.0, 0
         for batch in self.valid:
-            losses: list[Tensor] = []
-            for step in batch():
-                losses.append(step.loss.sum())
-                tokens += step.tokens
-            total += float(torch.stack(losses).double().sum())
+            stretches = list(batch())
+            total += float(torch.stack([loss.double() for loss, _ in stretches]).sum())
+            tokens += sum(count for _, count in stretches)
         return total / tokens
+
+
+def _stretches(
+    replayed: Callable[[], Iterator[ReplayStep]], truncate: int
+) -> Iterator[tuple[Tensor, int]]:
+    """A step-by-step replay, the gradient cut after every ``truncate`` steps."""
+    steps = replayed()
+    while chunk := list(itertools.islice(steps, truncate)):
+        loss = torch.stack([step.loss.sum() for step in chunk]).sum()
+        yield loss, sum(step.tokens for step in chunk)
+        _cut(chunk[-1])
+
+
+def _at_once(combiner: StreamCombiner, streams: Unrolled) -> Iterator[tuple[Tensor, int]]:
+    """All steps of a batch in one."""
+    yield losses(combiner, streams).sum(), int(streams.mask.sum())
 
 
 def _cut(step: ReplayStep) -> None:

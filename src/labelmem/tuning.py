@@ -88,8 +88,7 @@ def replay_loss(
     adapter: LMN, point: Point, recorded: list[Features], metric: str = "log_perplexity"
 ) -> float:
     """Mean loss of LMN-fixed with the settings of ``point`` over recorded streams."""
-    settings = {name: value for name, value in point.items() if name != "theta"}
-    trial = adapter.variant(replace(adapter.memory, **settings), point["theta"])
+    trial = adapter.variant(replace(adapter.memory, **_memory(point)), point["theta"])
     total = torch.zeros((), dtype=torch.float64)
     tokens = 0
     for features in recorded:
@@ -106,11 +105,14 @@ def _current(adapter: LMN) -> Point:
     return {"theta": theta, "lam": memory.lam, "delta": memory.delta, "margin": memory.margin}
 
 
+def _memory(point: Point) -> Point:
+    """The settings of a point that are the memory's."""
+    return {name: value for name, value in point.items() if name in ("lam", "delta", "margin")}
+
+
 def apply(adapter: LMN, point: Point) -> None:
     """Give an adapter the settings of ``point``."""
-    adapter.memory = replace(
-        adapter.memory, lam=point["lam"], delta=point["delta"], margin=point["margin"]
-    )
+    adapter.memory = replace(adapter.memory, **_memory(point))
     if isinstance(adapter.combiner, Combiner):
         adapter.combiner.restart(point["theta"])
     else:

@@ -11,6 +11,7 @@ from labelmem.baselines.base import Baseline
 from labelmem.baselines.label_method import LabelMethod
 from labelmem.errors import UnsupportedError
 from labelmem.experiments.contender import Contender
+from labelmem.models import SequenceModel
 from labelmem.search import Point
 
 __all__ = ["BaselineContender"]
@@ -33,12 +34,15 @@ class BaselineContender(Contender):
         if issubclass(cls, LabelMethod):
             made = cls(task.labels, cls.Options(**self.options), task.device)
         else:
-            made = make(self.name, task.model(**self.model_changes()), **self.options)
+            made = make(self.name, self._model(), **self.options)
         try:
             made.fit(task.train)
         except UnsupportedError:  # it learns online only
             return made
         return made
+
+    def _model(self) -> SequenceModel:
+        return self.task.model({**self.task.config["model"], **self.model_changes()})
 
     def build(self, point: Point) -> Baseline[Any, Any]:
         """The fitted method with the options of ``point``."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,14 @@ from labelmem.errors import ConfigError
 from labelmem.evaluation import evaluate
 from labelmem.experiments.records import digest
 from labelmem.experiments.table import Run
-from labelmem.models import FitOptions, GRUModel, LSTMModel, RecurrentModel, fit_sequences
+from labelmem.models import (
+    FitOptions,
+    GRUModel,
+    HistoryModel,
+    LSTMModel,
+    SequenceModel,
+    fit_sequences,
+)
 from labelmem.online import OnlineMethod
 from labelmem.progress import progress_bar
 from labelmem.storage import load_state, save_state
@@ -27,8 +34,14 @@ from labelmem.storage import load_state, save_state
 __all__ = ["SequenceTask"]
 
 Stream = tuple[Tensor, Tensor]
-MODELS: Mapping[str, Callable[..., RecurrentModel]] = {"gru": GRUModel, "lstm": LSTMModel}
-TRAINING = ("epochs", "patience", "lr", "batch", "weight_decay", "window")
+MODELS: Mapping[str, Callable[..., SequenceModel]] = {
+    "gru": GRUModel,
+    "lstm": LSTMModel,
+    "history": HistoryModel,
+}
+TRAINING = tuple(option.name for option in fields(FitOptions) if option.name != "seed")
+Fold = tuple[int, int]
+"""The i-th of so many parts of the training streams."""
 
 
 @dataclass(frozen=True)
@@ -62,9 +75,14 @@ class SequenceTask:
         return self.data.labels
 
     def tokens(self, part: Part) -> list[npt.NDArray[np.int64]]:
-        """The token sequences of a part, cut to the size of the run."""
+        """The token sequences of a part, cut to the size of the run.
+
+        ``train_steps`` and ``valid_steps`` cut long streams where only their number of steps, not
+        what is in them, makes training and search too long; test streams are always whole.
+        """
         arrays = self.data.arrays(part)[: self.config.get("streams")]
-        return [array[: self.config.get("steps")] for array in arrays]
+        steps = self.config.get(f"{part}_steps", self.config.get("steps"))
+        return [array[:steps] for array in arrays]
 
     @cached_property
     def train(self) -> list[Stream]:
@@ -89,9 +107,24 @@ class SequenceTask:
             streams.append((torch.cat([start, y[:-1]]), y))
         return streams
 
-    def model(self, **changes: Any) -> RecurrentModel:
-        """The sequence model of the run, trained once and kept."""
-        settings = dict(self.config["model"]) | changes
+    def fold(self, fold: Fold) -> list[Stream]:
+        """One part of the training streams."""
+        part, parts = fold
+        return self.train[part::parts]
+
+    def model(
+        self, settings: Mapping[str, Any] | None = None, without: Fold | None = None
+    ) -> SequenceModel:
+        """A sequence model, trained once and kept.
+
+        Parameters
+        ----------
+        settings
+            Its kind, its options and those of its training; None takes those of the run.
+        without
+            A fold of the training streams that it must not see.
+        """
+        settings = dict(self.config["model"] if settings is None else settings)
         training = {name: settings.pop(name) for name in TRAINING if name in settings}
         kind = settings.pop("kind")
         if kind not in MODELS:
@@ -100,25 +133,35 @@ class SequenceTask:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.run.seed)
             model = MODELS[kind](self.labels, **settings).to(self.device)
-        name = digest([self.run.dataset, self.run.seed, self._extent(), kind, settings, training])
+        of = [self.run.dataset, self.run.seed, self.extent(), kind, settings, training]
+        name = digest(of if without is None else [*of, without])
         path = self.work / f"model-{name}.safetensors"
         if path.exists():
             weights, _ = load_state(path, "model")
             model.load_state_dict(weights)
         else:
             checkpoint = path.with_suffix(".checkpoint")
-            self._train(model, training, checkpoint)
+            self._train(model, training, checkpoint, without)
             save_state(path, "model", model.state_dict(), {"model": settings, "training": training})
             checkpoint.unlink(missing_ok=True)
         return model.eval().requires_grad_(False)
 
-    def _extent(self) -> list[Any]:
-        return [self.config.get("streams"), self.config.get("steps"), self.config.get("recipe")]
+    def extent(self) -> list[Any]:
+        """What decides the training data beside the name of the data set and the seed."""
+        names = ("streams", "steps", "recipe", "train_steps", "valid_steps")
+        return [self.config.get(name) for name in names]
 
-    def _train(self, model: RecurrentModel, training: Mapping[str, Any], checkpoint: Path) -> None:
+    def _train(
+        self,
+        model: SequenceModel,
+        training: Mapping[str, Any],
+        checkpoint: Path,
+        without: Fold | None,
+    ) -> None:
         options = FitOptions(seed=self.run.seed, **training)
-        train = [torch.from_numpy(array) for array in self.tokens("train")]
-        valid = [torch.from_numpy(array) for array in self.tokens("valid")]
+        part, parts = without or (-1, 1)
+        train = [y for i, (_, y) in enumerate(self.train) if i % parts != part]
+        valid = [y for _, y in self.valid]
         with progress_bar("model", options.epochs, self.show) as report:
             fit_sequences(
                 model,

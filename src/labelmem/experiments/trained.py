@@ -45,9 +45,8 @@ def trained(
         raise ConfigError(f"{name} has no network of its own to train")
     seed = task.run.seed
     made = cls(task.labels, cls.chosen_options(**options, seed=seed), task.device)
-    extent = [task.config.get(key) for key in ("streams", "steps", "recipe")]
     setting = {"options": dict(options), "training": dict(training)}
-    key = digest([task.run.dataset, seed, extent, name, setting])
+    key = digest([task.run.dataset, seed, task.extent(), name, setting])
     path = task.work / f"{name}-{key}.safetensors"
     if path.exists():
         weights, _ = load_state(path, "network")
