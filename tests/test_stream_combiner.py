@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 from toys import Stateless, make_adapter, random_combiner, random_stream, run
 
 from labelmem import Adapter, Combiner, MemoryConfig
@@ -34,61 +37,113 @@ def test_theta_is_one_number_for_all_labels_and_moves() -> None:
     assert len({round(theta, 4) for theta in thetas}) > 10
 
 
-def slow_rescore(combiner: StreamCombiner, stream: object, x: torch.Tensor) -> dict[int, float]:
-    """s exp(f) label by label, from the features named in the docstring."""
-    state = stream._state  # type: ignore[attr-defined]
-    adapter = stream.method  # type: ignore[attr-defined]
-    h, key, logits, _ = adapter.encode(x[None], state.recurrent, 1)
-    r = torch.softmax(logits, -1)[0].tolist()
-    read = state.memory.read(key)
-    k = read.label.shape[1]
-    first: dict[int, int] = {}
-    for m in range(k):
-        if int(read.label[0, m]) >= 0:
-            first.setdefault(int(read.label[0, m]), int(read.group[0, m]))
-    s = {y: float(read.score[0, m]) for y, m in first.items()}
-    own = {y: [m for m in range(k) if int(read.label[0, m]) == y] for y in first}
-    width = len(stream.space)  # type: ignore[attr-defined]
-    r += [0.0] * (width - len(r))
+def log(p: float) -> float:
+    return max(math.log(max(p, 1e-30)), -15.0)
 
-    def log(p: float) -> float:
-        return max(math.log(max(p, 1e-30)), -15.0)
 
-    def entropy(ps: list[float]) -> float:
-        return -sum(p * log(p) for p in ps)
+def entropy(ps: Iterable[float]) -> float:
+    return -sum(p * log(p) for p in ps)
 
-    overlap = sum(r[y] for y in first)
-    signals = [
-        math.log(float(state.combiner.steps) + 1) / 3, math.log(len(first) + 1) / 3, 1.0,
-        entropy(r) / 5, log(max(r)) / 3, entropy(list(s.values())) / 2, log(max(s.values())) / 2,
-        overlap, math.log(max(overlap, 1e-6)) / 5,
-        *state.combiner.last[0].tolist(), *state.combiner.novelty[0].tolist(),
-    ]  # fmt: skip
-    seen = torch.cat([torch.tensor(signals), h[0]]) if combiner.sees_h else torch.tensor(signals)
-    mu = gru(
-        combiner.weight_input @ seen + combiner.bias_input,
-        combiner.weight_mu @ state.combiner.mu[0] + combiner.bias_mu,
-        state.combiner.mu[0],
-    ).tolist()
-    scores = {}
-    for y, cells in own.items():
-        alpha = sum(float(read.weight[0, m] * read.alpha[0, m]) for m in cells)
-        age = min(int(state.memory.time[0] - state.memory.written[0, m]) + 1 for m in cells)
-        features = [
-            math.log(max(alpha, 1e-3)), math.log(max(age, 1)) / 2, float(age < 2),
-            float(read.cosine[0, first[y]]), log(s[y]) / 3, log(r[y]) / 5,
+
+class SlowLook:
+    """What the docstring names, label by label and in plain Python, from the raw cells."""
+
+    def __init__(self, stream: Any, x: Tensor) -> None:
+        state, adapter = stream._state, stream.method
+        memory = state.memory
+        h, key, logits, _ = adapter.encode(x[None], state.recurrent, 1)
+        r = torch.softmax(logits, -1)[0].tolist()
+        self.r = r + [0.0] * (len(stream.space) - len(r))
+        self.h, self.now = h[0], int(memory.time[0])
+        read = memory.read(key)
+        self.cells: dict[int, list[int]] = {}
+        for m in range(int(memory.used[0])):
+            self.cells.setdefault(int(memory.label[0, m]), []).append(m)
+        scores = read.scores(len(self.r))[0].tolist()
+        self.s = {y: scores[y] for y in self.cells}
+        self.features = {y: self._label(memory, read, key[0], y) for y in self.cells}
+        self.signals = self._stream(state.combiner.past[0].tolist())
+
+    def _label(self, memory: Any, read: Any, key: Tensor, y: int) -> list[float]:
+        cells = self.cells[y]
+        w = {m: float(read.weight[0, m]) for m in cells}
+        M = sum(w[m] * memory.v[0, m] for m in cells)
+        alpha = sum(w[m] * float(memory.alpha[0, m]) for m in cells)
+        age = min(self.now - int(memory.written[0, m]) + 1 for m in cells)
+        first = max(self.now - int(memory.born[0, m]) + 1 for m in cells)
+        writes = sum(int(memory.writes[0, m]) for m in cells)
+        usual = max((first - age) / max(writes - 1, 1), 1.0)
+        rates = [
+            sum(
+                float(memory.rates[0, m, i]) * fade ** (self.now - int(memory.written[0, m]))
+                for m in cells
+            )
+            for i, fade in enumerate((0.9, 0.97))
+        ]
+        size, length = float(M.norm()), float(key.norm())
+        cos = float(M @ key) / (size * length) if size * length else 0.0
+        self.best = max(getattr(self, "best", -1.0), cos)
+        self.match = getattr(self, "match", 0.0) + max(cos * size, 0.0)
+        return [
+            math.log(max(alpha, 1e-3)), math.log(age) / 2, float(age < 2), log(self.r[y]) / 5,
+            (math.log(usual) - math.log(age)) * (writes > 1) / 2,
+            *(math.log(rate + 0.01) / 2 for rate in rates),
+            cos, math.log1p(max(cos * size, 0.0)),
         ]  # fmt: skip
-        every = torch.tensor([*features, *signals, *mu])
-        inner = torch.relu(combiner.weight_inner @ every + combiner.bias_inner)
-        f = float(torch.tensor(features) @ combiner.weight_plain + inner @ combiner.weight_outer)
-        scores[y] = s[y] * math.exp(f)
-    total = sum(scores.values())
-    return {y: score / total for y, score in scores.items()}
+
+    def _stream(self, past: list[float]) -> list[float]:
+        overlap = sum(self.r[y] for y in self.cells)
+        left = max(1 - overlap, 1e-6)
+        rest = [p / left for y, p in enumerate(self.r) if y not in self.cells]
+        top = max(rest, default=0.0)
+        return [
+            math.log(past[0] + 1) / 3, math.log(len(self.cells) + 1) / 3, 1.0,
+            entropy(self.r) / 5, log(max(self.r)) / 3,
+            max(entropy(rest), 0.0) / 5, (min(log(top * left) - math.log(left), 0.0)) / 3,
+            entropy(self.s.values()) / 2, log(max(self.s.values())) / 2,
+            overlap, math.log(left) / 5, *past[1:], self.best, math.log1p(self.match) / 2,
+        ]  # fmt: skip
+
+
+def softmax(scores: dict[int, float]) -> dict[int, float]:
+    top = max(scores.values())
+    total = sum(math.exp(score - top) for score in scores.values())
+    return {y: math.exp(score - top) / total for y, score in scores.items()}
+
+
+def spread(s: dict[int, float]) -> list[float]:
+    return [entropy(s.values()) / 2, math.log(max(s.values())) / 2]
+
+
+def slow_step(combiner: StreamCombiner, stream: Any, x: Tensor) -> tuple[float, dict[int, float]]:
+    """Theta, and s_y exp(f_y) label by label."""
+    look, state = SlowLook(stream, x), stream._state.combiner
+    signals = torch.tensor(look.signals)
+    score = {}
+    for y, features in look.features.items():
+        f = torch.tensor(features)
+        inner = torch.relu(
+            combiner.score_inner @ f + combiner.score_stream @ signals + combiner.score_bias
+        )
+        inner = torch.relu(combiner.score_middle @ inner)
+        score[y] = log(look.s[y]) + float(combiner.score_plain @ f + combiner.score_outer @ inner)
+    guess = softmax(score)
+    echo = state.echo[0].tolist()
+    seen = torch.tensor([*look.signals, *echo, *spread(guess)])
+    seen = torch.cat([seen, look.h]) if combiner.sees_h else seen
+    w_in, w_mu, b_in, b_mu = combiner.gru.all_weights[0]
+    mu = gru(w_in @ seen + b_in, w_mu @ state.mu[0] + b_mu, state.mu[0])
+    for y, features in look.features.items():
+        score[y] += float(mu @ combiner.score_moved @ torch.tensor(features))
+    s = softmax(score)
+    every = torch.cat([mu, torch.tensor([*look.signals, *echo, *spread(s)])])
+    z = float(combiner.theta_outer @ torch.relu(combiner.theta_inner @ every))
+    return 1 / (1 + math.exp(-z - float(combiner.bias_theta))), s
 
 
 @pytest.mark.parametrize("cells", [1, 2])
 @pytest.mark.parametrize("sees_h", [False, True])
-def test_labels_in_memory_are_rescored_as_the_docstring_says(cells: int, sees_h: bool) -> None:
+def test_theta_and_scores_are_as_the_docstring_says(cells: int, sees_h: bool) -> None:
     combiner = random_combiner(kind="stream", rescorer=5, sees_h=sees_h)
     assert isinstance(combiner, StreamCombiner)
     memory = MemoryConfig(cells_per_label=cells, capacity=7)
@@ -98,8 +153,9 @@ def test_labels_in_memory_are_rescored_as_the_docstring_says(cells: int, sees_h:
         for t, y in enumerate(ys):
             p = stream.predict(x[t])
             if len(stream._state.memory):
-                expected = slow_rescore(combiner, stream, x[t])
-                assert p.memory_probs is not None
+                theta, expected = slow_step(combiner, stream, x[t])
+                assert p.memory_probs is not None and p.theta is not None
+                assert float(p.theta[0]) == pytest.approx(theta, abs=1e-5)
                 for label, value in enumerate(p.memory_probs.tolist()):
                     assert value == pytest.approx(expected.get(label, 0.0), abs=1e-5)
             stream.observe(y)
@@ -107,15 +163,15 @@ def test_labels_in_memory_are_rescored_as_the_docstring_says(cells: int, sees_h:
 
 def test_it_remembers_how_labels_came() -> None:
     stream = Adapter(Stateless(), combiner=Combiner(kind="stream")).stream()
-    for y, new in (("emu", 1.0), ("emu", 0.0), ("owl", 1.0)):
+    for y, new, again in (("emu", 1.0, 0.0), ("emu", 0.0, 1.0), ("owl", 1.0, 0.0)):
         stream.predict(torch.ones(3))
+        before = stream._state.combiner.past[0].tolist()
         stream.observe(y)
-        last = stream._state.combiner.last[0].tolist()
-        assert last[2] == new
-        assert last[0] == 1.0  # the model knows neither
-    assert float(stream._state.combiner.steps) == 3
-    novelty = stream._state.combiner.novelty[0].tolist()
-    assert novelty[1] == pytest.approx(0.9 * (0.9 * 0.1) + 0.1)
+        past = stream._state.combiner.past[0].tolist()
+        assert past[:3] == [before[0] + 1, new, 1.0]  # the model knows neither
+        assert past[4] == pytest.approx(0.9 * before[4] + 0.1 * new)
+        assert past[7] == pytest.approx(0.9 * before[7] + 0.1 * again)
+        assert stream._state.combiner.echo[0, 0] == again  # the only label in memory is the guess
 
 
 def test_its_state_does_not_grow_with_the_labels() -> None:
@@ -141,17 +197,20 @@ def test_without_correction_only_theta_is_learned() -> None:
         assert float(p.probs.sum()) == pytest.approx(1.0, abs=1e-6)
         a.observe(y)
         b.observe(y)
-    assert "weight_outer" not in combiner.state_dict()
+    assert "score_outer" not in combiner.state_dict()
 
 
-def test_training_uses_all_of_it() -> None:
-    adapter = Adapter(Stateless(), combiner=Combiner(kind="stream", hidden=6, seed=1))
+@pytest.mark.parametrize("margin", [1.0, math.inf])
+def test_training_uses_all_of_it(margin: float) -> None:
+    combiner = Combiner(kind="stream", hidden=6, seed=1)
+    adapter = Adapter(Stateless(), memory=MemoryConfig(margin=margin), combiner=combiner)
     recorded = [random_stream(seed, 12, range(4), ["emu"]) for seed in range(16)]
-    held = {name: t.clone() for name, t in adapter.combiner.state_dict().items()}  # type: ignore[union-attr]
+    held = {name: p.detach().clone() for name, p in combiner.named_parameters()}
     result = adapter.fit(recorded[4:], validation=recorded[:4], epochs=4, lr=0.02, batch_size=6)
     assert result.best < result.before
-    now = adapter.combiner.state_dict()  # type: ignore[union-attr]
-    assert all(not torch.equal(now[name], t) for name, t in held.items())
+    assert all(not torch.equal(p, held[name]) for name, p in combiner.named_parameters())
+    moved = not torch.equal(combiner.signals_mean, torch.zeros_like(combiner.signals_mean))
+    assert moved == (margin == math.inf)  # what is read once can be measured beforehand
 
 
 def test_an_explanation_adds_up_to_the_rescored_belief() -> None:
