@@ -33,6 +33,15 @@ def test_report_writes_into_the_results(here: Path) -> None:
     assert (here / "results/report/tables.md").exists()
 
 
+def test_plots_for_documents(here: Path) -> None:
+    shown = runner.invoke(app, ["report", "--plots", "docs/plots"])
+    assert shown.exit_code == 0, shown.output
+    assert "and 6 more files" in shown.stdout
+    assert [path.name for path in (here / "docs/plots").iterdir()] == [
+        "table2-fsq-nyc-position.svg"
+    ]
+
+
 def test_figures_as_json(here: Path) -> None:
     shown = runner.invoke(app, ["report", "--json", "--out", "elsewhere"])
     answer = json.loads(shown.stdout)
@@ -53,7 +62,7 @@ def test_the_readme_is_renewed_and_checked(here: Path) -> None:
     renewed = runner.invoke(app, ["report", "--readme", "README.md"])
     assert renewed.exit_code == 0, renewed.output
     assert "README.md: renewed table2" in renewed.stderr
-    assert "**6.00** (5.90 to 6.20)" in readme.read_text()
+    assert "| **6.00** ±.15 (.250) |" in readme.read_text()
 
     fresh = runner.invoke(app, ["report", "--check"])
     assert fresh.exit_code == 0, fresh.output

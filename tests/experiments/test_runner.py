@@ -6,27 +6,58 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from labelmem import training
 from labelmem.errors import ConfigError
-from labelmem.experiments import runner
+from labelmem.experiments import runner, trained
 from labelmem.experiments.engines import run_all
+from labelmem.experiments.methods.lmn_fixed import LMNFixed
 from labelmem.experiments.records import Records
 from labelmem.experiments.runner import execute, execute_all
 from labelmem.experiments.table import Run, load_table, table_names
+from labelmem.experiments.task import SequenceTask
 
 FIELDS = {
     "table", "dataset", "method", "seed", "size", "config", "metrics", "interval", "streams",
     "tokens", "us_per_token", "parameters", "device", "versions", "commit", "started", "seconds",
 }  # fmt: skip
-TIMES = ("us_per_token", "started", "seconds", "commit")
+TIMES = ("us_per_token", "started", "seconds", "commit", "prepared")
+
+TRAINING = (
+    (SequenceTask, "_train"),
+    (SequenceTask, "validation_loss"),
+    (LMNFixed, "loss"),
+    (trained, "_train"),
+    (training._Trainer, "_epoch"),
+)
+"""What takes long before a test."""
 
 
 def smoke(*methods: str) -> list[Run]:
     return list(load_table("table2").runs("smoke", methods=methods or None))
+
+
+def made(folder: Path, row: str, options: str = "") -> Run:
+    """The smoke run of one row, whatever the shipped table says of it."""
+    size = load_table("table2").sizes["smoke"]
+    (folder / "mine.toml").write_text(
+        f'title = "Mine"\ntask = "sequences"\nmetrics = ["mrr"]\ndatasets = ["synthetic"]\n'
+        f'methods = ["{row}"]\n[method.{row}]\n{options}\n[size.smoke]\nseeds = [0]\n'
+    )
+    (run,) = load_table(str(folder / "mine.toml")).runs("smoke")
+    settings = {key: value for key, value in size.items() if key not in ("datasets", "seeds")}
+    return replace(run, config={**settings, **run.config})
+
+
+def contents(folder: Path) -> dict[str, int]:
+    """Every file and when it was written; locks hold nothing."""
+    files = [path for path in folder.rglob("*") if path.is_file() and path.name != "lock"]
+    return {str(path.relative_to(folder)): path.stat().st_mtime_ns for path in files}
 
 
 def timeless(record: dict[str, Any]) -> dict[str, Any]:
@@ -109,6 +140,56 @@ def test_killed_anywhere_and_started_again_it_ends_in_the_same_record(tmp_path: 
     execute_all(smoke("lmn"), killed, "cpu", show=False)
     (resumed,) = Records(killed / "table2.jsonl")
     assert timeless(resumed) == timeless(straight)
+
+
+@pytest.mark.parametrize("method", ["counter", "static", "lmn-fixed", "lmn-paper", "lmn", "rei"])
+def test_what_was_prepared_is_only_tested(
+    method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = made(tmp_path, method)
+    straight, prepared = tmp_path / "straight", tmp_path / "prepared"
+    assert execute(run, straight, "cpu", show=False) == "recorded"
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError("not the time for this")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(runner, "evaluate", refuse)
+        assert execute(run, prepared, "cpu", show=False, prepare=True) == "prepared"
+    assert list(Records(prepared / "mine.jsonl")) == []
+    with monkeypatch.context() as patch:
+        # Prepared once is enough.
+        patch.setattr(runner, "SequenceTask", refuse)
+        assert execute(run, prepared, "cpu", show=False, prepare=True) == "prepared"
+    kept = contents(prepared / ".work")
+    with monkeypatch.context() as patch:
+        for where, what in TRAINING:
+            patch.setattr(where, what, refuse)
+        assert execute(run, prepared, "cpu", show=False) == "recorded"
+    assert contents(prepared / ".work") == kept
+    (one,), (other,) = (Records(folder / "mine.jsonl") for folder in (straight, prepared))
+    assert timeless(one) == timeless(other)
+    assert one["prepared"] is None
+    assert set(other["prepared"]) == {"device", "commit", "seconds"}
+    assert other["seconds"] >= other["prepared"]["seconds"]
+    assert execute(run, prepared, "cpu", show=False, prepare=True) == "skipped"
+
+
+def test_engines_prepare(tmp_path: Path) -> None:
+    ((_, outcome),) = run_all(smoke("unigram"), tmp_path, "cpu", prepare=True)
+    assert outcome == "prepared"
+
+
+@pytest.mark.parametrize("method", ["unigram", "static", "rei", "lmn-fixed", "lmn"])
+def test_a_variant_is_run_by_the_method_that_it_is(method: str, tmp_path: Path) -> None:
+    plain, variant = made(tmp_path, method), made(tmp_path, "mine", f'is = "{method}"')
+    assert variant.config["options"]["is"] == method
+    for run in (plain, variant):
+        assert execute(run, tmp_path, "cpu", show=False) == "recorded"
+    one, other = Records(tmp_path / "mine.jsonl")
+    assert (one["method"], other["method"]) == (method, "mine")
+    assert one["metrics"] == other["metrics"] and one["chosen"] == other["chosen"]
+    assert other["config"]["options"] == one["config"]["options"] | {"is": method}
 
 
 def test_engines_and_devices_are_checked(tmp_path: Path) -> None:

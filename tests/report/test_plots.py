@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import sys
 from pathlib import Path
 
@@ -12,7 +13,17 @@ from matplotlib.figure import Figure
 
 from labelmem.errors import MissingExtraError
 from labelmem.report.palette import COLOURS, Look, css_variables, looks
-from labelmem.report.plots import Axis, Series, _apart, bars, lines, points, save_png, to_svg
+from labelmem.report.plots import (
+    Axis,
+    Series,
+    _apart,
+    _inside,
+    bars,
+    lines,
+    points,
+    save_png,
+    to_svg,
+)
 
 NAMES = ("lmn", "lmn-fixed", "static")
 
@@ -83,6 +94,36 @@ def test_names_keep_apart_and_keep_their_order(heights: list[float]) -> None:
     far = [heights[i] for i in order]
     if all(b - a >= 0.1 for a, b in itertools.pairwise(far)):
         assert placed == pytest.approx(heights)
+
+
+@given(st.lists(st.integers(0, 6), max_size=6))
+def test_names_move_as_little_as_they_can(places: list[int]) -> None:
+    gap, heights = 2, sorted(places)
+    placed = _apart(heights, gap)
+    moved = sum((a - b) ** 2 for a, b in zip(placed, heights, strict=True))
+    # The best way with all names at whole and half places.
+    order = range(len(heights))
+    best = {h / 2: (h / 2 - heights[0]) ** 2 for h in range(-30, 50)} if heights else {0.0: 0.0}
+    for i in order[1:]:
+        best = {
+            h / 2: (h / 2 - heights[i]) ** 2
+            + min((cost for below, cost in best.items() if below <= h / 2 - gap), default=math.inf)
+            for h in range(-30, 50)
+        }
+    assert moved <= min(best.values()) + 1e-9
+
+
+@given(st.lists(st.floats(-1, 2), max_size=8))
+def test_names_are_brought_inside_and_stay_apart(heights: list[float]) -> None:
+    placed = sorted(_inside(_apart(heights, gap=0.1), gap=0.1))
+    assert all(-1e-9 <= place <= 1 + 1e-9 for place in placed)
+    assert all(b - a >= 0.1 - 1e-9 for a, b in itertools.pairwise(placed))
+
+
+def test_a_ground_can_be_put_below() -> None:
+    figure = figures()[0]
+    assert "fill: #ffffff" in to_svg(figure, ground="white")
+    assert "fill: #ffffff" not in to_svg(figure)
 
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

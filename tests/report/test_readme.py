@@ -10,7 +10,7 @@ from labelmem.data.stats import StatRow
 from labelmem.errors import ConfigError
 from labelmem.report import readme as module
 from labelmem.report.readme import block_names, updated
-from labelmem.report.result_tables import markdown_of
+from labelmem.report.result_markdown import markdown_of
 from labelmem.report.results import TableResults, load_results
 
 ROOT = Path(__file__).parents[2]
@@ -56,7 +56,7 @@ def test_a_block_is_made_from_the_records_and_the_rest_stays(tables: list[TableR
     assert update.stale == ["table2"]
     inside = f"\n{markdown_of(tables[0])}\n\n"
     assert update.text == text.replace("old\n", inside)
-    assert "**6.00** (5.90 to 6.20)" in update.text
+    assert "| **6.00** ±.15 (.250) |" in update.text
     again = updated(update.text, tables)
     assert again.stale == [] and again.text == update.text
 

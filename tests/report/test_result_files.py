@@ -8,10 +8,13 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from report.made_up import keep, made_up, with_cells
+from report.html_checks import check_page
+from report.made_up import DATASETS, METHODS, keep, made_up, many, with_cells
 
 from labelmem.errors import MissingExtraError
-from labelmem.report.result_files import as_plain, write_report
+from labelmem.report.result_files import as_plain, write_plots, write_report
+from labelmem.report.result_page import page_of
+from labelmem.report.result_plots import drawings_of
 from labelmem.report.results import TableResults, load_results
 
 VOID = {"meta", "br", "hr", "img", "wbr", "link", "input"}
@@ -69,8 +72,8 @@ def test_all_files_are_written(out: Path) -> None:
     written = sorted(out.iterdir())
     plots = {
         f"table2-{plot}"
-        for plot in ("fsq-nyc-stream", "fsq-nyc-time", "fsq-nyc-theta-lmn", "geolife-stream",
-                     "geolife-time", "geolife-memory")
+        for plot in ("fsq-nyc-position", "fsq-nyc-time", "fsq-nyc-theta-lmn",
+                     "geolife-position", "geolife-time", "geolife-memory")
     }  # fmt: skip
     assert {p.name for p in written} == {
         "index.html", "tables.md", *(f"{p}.{end}" for p in plots for end in ("svg", "png")),
@@ -121,6 +124,32 @@ def test_the_same_records_make_the_same_report(
 ) -> None:
     for path in write_report(tables, tmp_path):
         assert path.read_bytes() == (out / path.name).read_bytes()
+
+
+def test_plots_that_stand_alone_have_a_ground(tables: list[TableResults], tmp_path: Path) -> None:
+    written = write_plots(tables, tmp_path / "docs/plots")
+    assert [p.name for p in written] == [
+        "table2-fsq-nyc-position.svg", "table2-geolife-position.svg",
+    ]  # fmt: skip
+    for path in written:
+        assert ElementTree.parse(path).getroot().tag.endswith("svg")
+        ground = re.search(r'<g id="patch_1">\s*<path[^>]*style="([^"]*)"', path.read_text())
+        assert ground is not None and ground[1] == "fill: #ffffff"
+    before = [path.read_bytes() for path in written]
+    assert [p.read_bytes() for p in write_plots(tables, tmp_path / "docs/plots")] == before
+
+
+def test_a_page_of_all_methods_on_all_data_sets(tmp_path: Path) -> None:
+    (table,) = load_results(keep(tmp_path, many(seeds=1, variants=True)))
+    drawings = list(drawings_of(table, table.datasets[0]))
+    page = page_of([table], {("table2", "fsq-nyc"): drawings}).render()
+    check_page(page)
+    assert page.count("<svg") == len(drawings) == 2
+    assert page.index("table2: overview</h2>") < page.index("table2: ablation</h2>")
+    overview = page[page.index("table2: overview</h2>") : page.index("table2: ablation</h2>")]
+    body = overview[overview.index("<tbody>") : overview.index("</tbody>")]
+    assert body.count("<tr>") == len(METHODS) and body.count("<td") == 17 * len(DATASETS)
+    assert "<dd>A variant of lmn.</dd>" in page
 
 
 def test_without_matplotlib_nothing_is_written(

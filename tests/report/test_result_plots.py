@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-from report.made_up import Record, keep, made_up, with_cells
+from report.made_up import METHODS, Record, keep, made_up, many, with_cells
 
-from labelmem.report.result_plots import Drawing, drawings_of
+from labelmem.report.palette import FAINT
+from labelmem.report.result_plots import LEADING, Drawing, drawings_of
 from labelmem.report.results import load_results
 
 
@@ -33,8 +35,8 @@ def bins(*figures: tuple[int, int, int, float]) -> dict[str, Any]:
 
 def test_the_plots_that_plain_records_allow(tmp_path: Path) -> None:
     drawings = drawn(tmp_path, made_up("lmn"), made_up("static"))
-    assert list(drawings) == ["stream", "time"]
-    assert sorted(names_in(drawings["stream"])) == ["lmn", "static"]
+    assert list(drawings) == ["position", "time"]
+    assert sorted(names_in(drawings["position"])) == ["lmn", "static"]
     assert sorted(names_in(drawings["time"])) == ["lmn", "static"]
     assert "Lower is better." in drawings["time"].sees
 
@@ -44,7 +46,7 @@ def test_loss_by_position_is_averaged_over_seeds(tmp_path: Path) -> None:
         made_up(seed=seed, **bins((0, 1, 40, 8.0 + seed), (1, 2, 40, 6.0), (2, 4, 80, 4.0 + seed)))
         for seed in (0, 1)
     ]
-    x, y = curve_of(drawn(tmp_path, *runs)["stream"])
+    x, y = curve_of(drawn(tmp_path, *runs)["position"])
     assert x == [1, 2, 3.5]  # the middles of positions 1, 2 and 3-4
     assert y == [8.5, 6.0, 4.5]
 
@@ -54,7 +56,7 @@ def test_seeds_may_cut_the_positions_differently(tmp_path: Path) -> None:
         made_up(seed=0, **bins((0, 1, 40, 4.0), (1, 3, 80, 3.0), (3, 31, 80, 2.0))),
         made_up(seed=1, **bins((0, 1, 40, 4.0), (1, 7, 80, 0.0))),
     ]
-    x, y = curve_of(drawn(tmp_path, *runs)["stream"])
+    x, y = curve_of(drawn(tmp_path, *runs)["position"])
     assert x == [1, 2.5]  # the second seed ends at 4.5
     other = 4.0 - 4.0 * math.log(2.5) / math.log(4.5)  # straight on the logarithmic axis
     assert y == pytest.approx([4.0, (3.0 + other) / 2])
@@ -62,7 +64,7 @@ def test_seeds_may_cut_the_positions_differently(tmp_path: Path) -> None:
 
 def test_positions_that_few_streams_reach_are_left_out(tmp_path: Path) -> None:
     run = made_up(**bins((0, 1, 40, 4.0), (1, 2, 40, 3.0), (2, 20, 19, 99.0)))
-    x, y = curve_of(drawn(tmp_path, run)["stream"])
+    x, y = curve_of(drawn(tmp_path, run)["position"])
     assert (x, y) == ([1, 2], [4.0, 3.0])
 
 
@@ -99,3 +101,30 @@ def test_theta_of_example_users(tmp_path: Path) -> None:
     assert curve_of(drawing, 3) == ([1, 2], [pytest.approx(0.3), 0.5])
     assert drawing.figure.axes[0].get_ylim() == (0, 1)
     assert "seed 1" in drawing.sees
+
+
+def test_among_many_methods_some_lead_and_the_others_are_faint(tmp_path: Path) -> None:
+    drawing = drawn(tmp_path, *many(seeds=1))["position"]
+    axes = drawing.figure.axes[0]
+    assert sorted(names_in(drawing)) == sorted(METHODS)
+    colours = {text.get_text(): text.get_color() for text in axes.texts}
+    assert {name for name in METHODS if colours[name] != FAINT.hex} == set(LEADING)
+    weights = [line.get_linewidth() for line in axes.lines[: len(METHODS)]]
+    faint = [width for width in weights if width < 1]
+    assert len(faint) == len(METHODS) - len(LEADING)
+
+
+def test_names_of_many_methods_lie_inside_and_apart(tmp_path: Path) -> None:
+    axes = drawn(tmp_path, *many(seeds=1))["position"].figure.axes[0]
+    heights = sorted(text.xy[1] for text in axes.texts)  # type: ignore[attr-defined]
+    assert heights[0] >= 0 and heights[-1] <= 1
+    points = 72 * (axes.figure.get_figheight() - 1)  # less than the height of the axes
+    assert all((b - a) * points > 9 for a, b in pairwise(heights))
+
+
+def test_variants_are_not_drawn_beside_the_methods(tmp_path: Path) -> None:
+    variant = made_up("no-key", config={"trials": 24, "options": {"is": "lmn"}})
+    both = drawn(tmp_path, made_up("lmn"), made_up("static"), variant)
+    assert sorted(names_in(both["position"])) == ["lmn", "static"]
+    alone = drawn(tmp_path, made_up("lmn"), variant)  # a table that is only an ablation
+    assert sorted(names_in(alone["position"])) == ["lmn", "no-key"]

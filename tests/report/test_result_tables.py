@@ -4,22 +4,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from report.made_up import Record, keep, made_up, with_cells
+from report.made_up import made_up, with_cells
+from report.reading import loaded, rows_of
 
 from labelmem.experiments.table import Table
-from labelmem.report.result_tables import NOTE, markdown_of, overview_of, table_of
-from labelmem.report.results import DatasetResults, Result, TableResults, load_results
+from labelmem.report.result_tables import table_of
+from labelmem.report.results import DatasetResults, Result, TableResults
 from labelmem.report.tables import to_markdown
 
 
-def loaded(folder: Path, *records: Record) -> TableResults:
-    (table,) = load_results(keep(folder, records))
-    return table
-
-
-def rows_of(markdown: str) -> list[list[str]]:
-    lines = [line for line in markdown.splitlines() if line.startswith("|")]
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+def details(table: TableResults) -> str:
+    """The methods on the first data set, as Markdown."""
+    return to_markdown(table_of(*_first(table)))
 
 
 def results(metrics: dict[str, float], **fields: Any) -> TableResults:
@@ -32,7 +28,7 @@ def results(metrics: dict[str, float], **fields: Any) -> TableResults:
 
 def test_ours_beside_the_papers(tmp_path: Path) -> None:
     runs = [made_up(seed=s, loss=5.5 + s, mrr=0.3) for s in (0, 1)]
-    rows = rows_of(markdown_of(loaded(tmp_path, made_up("counter", loss=6.5), *runs)))
+    rows = rows_of(details(loaded(tmp_path, made_up("counter", loss=6.5), *runs)))
     assert rows[0] == [
         "method", "log-perplexity", "paper", "MRR", "paper", "µs per token", "seeds",
     ]  # fmt: skip
@@ -52,27 +48,19 @@ def test_the_papers_columns_need_a_figure_of_the_paper(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_the_caption_tells_the_data_set_its_extent_and_the_command(tmp_path: Path) -> None:
-    text = markdown_of(loaded(tmp_path, made_up(tokens=1500), made_up(seed=1, tokens=1700)))
-    assert "**Foursquare check-ins, New York City** (`fsq-nyc`)" in text
-    assert "40 test streams and 1,500 to 1,700 tokens for each seed." in text
-    assert "Made by `labelmem reproduce table2 --dataset fsq-nyc`." in text
-    assert "Timed on cpu, 2 threads." in text
-    assert text.endswith(NOTE)
-    for absent in ("subset", "left out", "Not all methods"):
-        assert absent not in text
+def test_the_note_tells_extent_and_device(tmp_path: Path) -> None:
+    shown = table_of(*_first(loaded(tmp_path, made_up(), made_up(seed=1, tokens=1700))))
+    assert shown.caption.endswith("Foursquare check-ins, New York City (fsq-nyc).")
+    assert shown.note == (
+        "40 test streams and 1,500 to 1,700 tokens for each seed. Timed on cpu, 2 threads."
+    )
 
 
 def test_a_subset_is_marked(tmp_path: Path) -> None:
     part = {"data": {"subset": True}, "dataset": "brightkite"}
     table = loaded(tmp_path, made_up(), made_up(**part))
-    text = markdown_of(table)
-    assert text.count("not a reproduction") == 1
-    after = text[text.index("(`brightkite`)") :]
-    assert "The files are a subset of what was published: not a reproduction" in after
-    titles = [column.title for column in overview_of(table).columns]
-    assert titles == ["method", "fsq-nyc", "brightkite (subset)"]
-    assert "not a reproduction" in table_of(table, table.datasets[1]).note
+    notes = [table_of(table, one).note for one in table.datasets]
+    assert ["not a reproduction of the paper's" in note for note in notes] == [False, True]
 
 
 @pytest.mark.parametrize(
@@ -81,43 +69,58 @@ def test_a_subset_is_marked(tmp_path: Path) -> None:
 def test_older_settings_are_told(tmp_path: Path, older: int, told: str) -> None:
     runs = [made_up(seed=s, config={"trials": 1}) for s in range(older)]
     new = made_up(config={"trials": 2}, started="2026-03-01T00:00:00+00:00")
-    assert told in markdown_of(loaded(tmp_path, *runs, new))
+    assert told in table_of(*_first(loaded(tmp_path, *runs, new))).note
 
 
 def test_unequal_settings_are_told(tmp_path: Path) -> None:
     table = loaded(tmp_path, made_up("static"), made_up("lmn", config={"trials": 1}))
-    assert "Not all methods ran with the same settings" in markdown_of(table)
+    assert "Not all methods ran with the same settings" in table_of(*_first(table)).note
 
 
-def test_the_overview_has_every_method_on_every_data_set(tmp_path: Path) -> None:
-    table = loaded(
-        tmp_path,
-        made_up("lmn", loss=5.0),
-        made_up("static", loss=4.0),
-        made_up("lmn", loss=3.0, dataset="geolife"),
-    )
-    assert rows_of(to_markdown(overview_of(table), intervals=False))[2:] == [
-        ["static", "**4.00**", "–"],
-        ["lmn", "5.00", "3.00"],
-    ]
-    assert to_markdown(overview_of(table), intervals=False) in markdown_of(table)
+def test_figures_that_the_best_cannot_be_told_from_are_marked(tmp_path: Path) -> None:
+    runs = [made_up(m, loss=x) for m, x in (("lmn", 6.0), ("counter", 6.3), ("static", 6.31))]
+    rows = rows_of(details(loaded(tmp_path, *runs)))
+    figures = {row[0]: row[1] for row in rows[2:]}
+    assert figures == {  # bounds 0.1 below and 0.2 above
+        "counter": "6.30† (6.20 to 6.50)", "static": "6.31 (6.21 to 6.51)",
+        "lmn": "**6.00** (5.90 to 6.20)",
+    }  # fmt: skip
+
+
+def test_what_was_not_run_is_a_dash_with_its_reason(tmp_path: Path) -> None:
+    reasons = {"fsq-nyc": {"maml": "Nine days."}, "geolife": {"lmn": "Not true: it was run."}}
+    runs = made_up(), made_up("lmn", dataset="geolife")
+    table = loaded(tmp_path, *runs, not_run=reasons)
+    first, second = (table_of(table, one) for one in table.datasets)
+    maml = {row["method"]: row for row in first.rows}["maml"]
+    assert (maml["log_perplexity"], maml["mrr"], maml["us"]) == ("–¹", "–¹", None)
+    assert (maml["log_perplexity paper"], maml["mrr paper"]) == (6.55, 0.16)
+    assert first.note.endswith("\n¹ Nine days.")
+    assert [row["method"] for row in second.rows] == ["lmn"]
+    assert "Not true" not in second.note
+
+
+def test_titles_and_notes_of_rows(tmp_path: Path) -> None:
+    said = {"lmn": {"title": "LMN", "note": "Ours."}}
+    shown = table_of(*_first(loaded(tmp_path, made_up(), made_up("static"), rows=said)))
+    assert [row["method"] for row in shown.rows] == ["static", "LMN¹"]
+    assert shown.note.endswith("\n¹ Ours.")
 
 
 def test_memory_sizes_are_rows_and_the_paper_may_name_one(tmp_path: Path) -> None:
     table = loaded(tmp_path, with_cells(100), with_cells(2000), made_up("static"))
-    rows = rows_of(markdown_of(table))
+    rows = rows_of(details(table))
     assert [row[:2] for row in rows[2:]] == [["static", "–"], ["lmn", "100"], ["lmn", "2,000"]]
     assert [row[3] for row in rows[2:]] == ["–", "–", "–"]  # which size did the paper have?
     table.table.published["fsq-nyc"]["lmn-100"] = {"log_perplexity": 1.25}  # type: ignore[index]
-    assert [row[3] for row in rows_of(markdown_of(table))[2:]] == ["–", "1.25", "–"]
-    (one,) = load_results(keep(tmp_path, [with_cells(100)]))
-    assert rows_of(markdown_of(one))[2][3] == "5.54"
+    assert [row[3] for row in rows_of(details(table))[2:]] == ["–", "1.25", "–"]
+    assert rows_of(details(loaded(tmp_path, with_cells(100))))[2][3] == "5.54"
 
 
 def test_metrics_of_other_tables() -> None:
     published = {"d": {"lmn": {"accuracy": 0.86, "shot1": 0.526}}}
     metrics = {"accuracy": 0.875, "accuracy_new": 0.5, "shot1": 0.25, "perplexity": 77.62}
-    rows = rows_of(markdown_of(results(metrics, published=published)))
+    rows = rows_of(details(results(metrics, published=published)))
     assert rows[0][1:-2] == [
         "accuracy", "paper", "accuracy, new", "1-shot accuracy", "paper", "perplexity",
     ]  # fmt: skip

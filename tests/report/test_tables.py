@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import math
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -58,6 +59,29 @@ def test_markdown_marks_the_best_and_what_reads_the_same() -> None:
         "| <c> | **75.0%** (70.0% to 80.0%) | **0.50** | – |",
         "| d | – | **0.50** | 3 |",
     ]
+
+
+def test_figures_close_to_the_best_are_marked_where_that_is_asked_for() -> None:
+    rows = [
+        {"name": "best", "down": Estimate(1.0, 0.8, 1.2, beside="(.5)")},
+        {"name": "close", "down": Estimate(1.3, 1.1, 1.5, beside="(a|b)")},
+        {"name": "apart", "down": Estimate(1.4, 1.3, 1.5)},
+        {"name": "unknown", "down": 1.01},
+        {"name": "missing", "down": None},
+    ]
+    plain = Column("down", "Down", ".2f", best="low")
+    shown = [
+        to_markdown(Table((COLUMNS[0], column), rows), intervals=False).splitlines()[2:]
+        for column in (plain, replace(plain, close=True))
+    ]
+    assert shown[1] == [
+        "| best | **1.00** (.5) |", "| close | 1.30† (a\\|b) |", "| apart | 1.40 |",
+        "| unknown | 1.01 |", "| missing | – |",
+    ]  # fmt: skip
+    assert shown[0] == [line.replace("†", "") for line in shown[1]]
+    html = to_html(Table((COLUMNS[0], replace(plain, close=True)), rows, note="One.\nTwo."), False)
+    assert "<strong>1.00</strong> (.5)</td>" in html and ">1.30† (a|b)</td>" in html
+    assert "One.<br>\nTwo.</figcaption>" in html
 
 
 def test_without_intervals() -> None:

@@ -33,6 +33,13 @@ def report(
         Path | None,
         typer.Option(help="A Markdown file whose result blocks are made anew.", show_default=False),
     ] = None,
+    plots: Annotated[
+        Path | None,
+        typer.Option(
+            help="A folder for the plots over the stream as SVG, for documents to include.",
+            show_default=False,
+        ),
+    ] = None,
     check: Annotated[
         bool,
         typer.Option(
@@ -52,6 +59,8 @@ def report(
 
       labelmem report --readme README.md
 
+      labelmem report --plots docs/plots
+
       labelmem report --check
 
     Needs the extra:  pip install 'labelmem[report]'
@@ -65,7 +74,7 @@ def report(
         _check(readme, updated(_read(readme), tables), as_json)
         return
     update = None if readme is None else updated(_read(readme), tables)
-    written = _write(tables, out or results / "report")
+    written = _write(tables, out or results / "report", plots)
     if readme is not None and update is not None:
         _rewrite(readme, update)
     if as_json:
@@ -85,10 +94,11 @@ def _read(readme: Path) -> str:
         raise ConfigError(f"cannot read {readme}: {error}; name a Markdown file") from error
 
 
-def _write(tables: Sequence[TableResults], out: Path) -> list[Path]:
-    from labelmem.report.result_files import write_report
+def _write(tables: Sequence[TableResults], out: Path, plots: Path | None) -> list[Path]:
+    from labelmem.report.result_files import write_plots, write_report
 
-    return write_report(tables, out)
+    written = write_report(tables, out)
+    return written if plots is None else [*written, *write_plots(tables, plots)]
 
 
 def _check(readme: Path, update: Update, as_json: bool) -> None:

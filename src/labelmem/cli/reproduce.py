@@ -40,6 +40,10 @@ def reproduce(
     results: Annotated[
         Path, typer.Option(help="Folder of the records, one JSON line per finished run.")
     ] = Path("results"),
+    prepare: Annotated[
+        bool,
+        typer.Option("--prepare", help="Search and train, but test and record nothing yet."),
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print what became of each run as JSON.")
     ] = False,
@@ -52,6 +56,12 @@ def reproduce(
       labelmem reproduce table2 --dataset fsq-nyc --method lmn --seed 0
 
       labelmem report
+
+    --prepare keeps what was searched and trained under .work in --results; the same command
+    without it finds all of that and only tests. Prepare many runs side by side, then test them one
+    after another on a quiet machine: only then can their microseconds per token be compared.
+
+      labelmem reproduce table2 --prepare && labelmem reproduce table2
     """
     import torch
 
@@ -61,7 +71,7 @@ def reproduce(
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     runs = list(load_table(table).runs(size, dataset, method, seed))
-    outcomes = run_all(runs, results, device, engine)
+    outcomes = run_all(runs, results, device, engine, prepare)
     if as_json:
         rows = [run.identity() | {"outcome": outcome} for run, outcome in outcomes]
         typer.echo(json.dumps(rows, indent=2))

@@ -21,10 +21,16 @@ def main() -> None:
     parser.add_argument("--size", default="paper")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--results", type=Path, default=Path("results"))
+    parser.add_argument(
+        "--prepare",
+        action="store_true",
+        help="search and train but test nothing: prepare many runs side by side, then test them "
+        "one after another on a quiet machine, so that their times can be compared",
+    )
     given = parser.parse_args()
     runs = load_table(given.table).runs(given.size, given.dataset, given.method, given.seed)
     for run in runs:
-        ((_, outcome),) = run_all([run], given.results, given.device)
+        ((_, outcome),) = run_all([run], given.results, given.device, prepare=given.prepare)
         print(f"{outcome:<9} {run}", flush=True)
 
 

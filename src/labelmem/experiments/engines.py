@@ -17,19 +17,25 @@ __all__ = ["run_all"]
 
 
 def run_all(
-    runs: Sequence[Run], results: Path, device: str, engine: str = "local"
+    runs: Sequence[Run],
+    results: Path,
+    device: str,
+    engine: str = "local",
+    prepare: bool = False,
 ) -> list[tuple[Run, Outcome]]:
-    """Execute runs with the engine ``local`` or ``ray``; the records are the same."""
+    """Execute or prepare runs with the engine ``local`` or ``ray``; the records are the same."""
     if device.startswith("cuda") and not torch.cuda.is_available():
         raise ConfigError("the device is cuda, but torch sees none; use --device cpu")
     if engine == "local":
-        return execute_all(runs, results, device)
+        return execute_all(runs, results, device, prepare=prepare)
     if engine == "ray":
-        return _on_ray(runs, results, device)
+        return _on_ray(runs, results, device, prepare)
     raise ConfigError(f"the engine is {engine!r}; it must be 'local' or 'ray'")
 
 
-def _on_ray(runs: Sequence[Run], results: Path, device: str) -> list[tuple[Run, Outcome]]:
+def _on_ray(
+    runs: Sequence[Run], results: Path, device: str, prepare: bool
+) -> list[tuple[Run, Outcome]]:
     """One Ray task per run. The results folder must be shared by all nodes of the cluster."""
     try:
         import ray
@@ -43,7 +49,7 @@ def _on_ray(runs: Sequence[Run], results: Path, device: str) -> list[tuple[Run, 
     try:
         gpus = 1 if device.startswith("cuda") else 0
         task: Any = ray.remote(num_cpus=1, num_gpus=gpus)(execute)
-        waiting = [task.remote(run, results.resolve(), device, False) for run in runs]
+        waiting = [task.remote(run, results.resolve(), device, False, prepare) for run in runs]
         return list(zip(runs, ray.get(waiting), strict=True))
     finally:
         if started:

@@ -9,7 +9,7 @@ import platform
 import subprocess
 import time
 from collections.abc import Iterable
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict, dataclass, is_dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -26,29 +26,38 @@ from labelmem.experiments.task import SequenceTask
 from labelmem.experiments.traces import ThetaTraces
 from labelmem.online import OnlineMethod
 from labelmem.progress import progress_bar
-from labelmem.search import Trial, climb
+from labelmem.search import Point, Trial, climb
 from labelmem.storage import write_file
 
 __all__ = ["Outcome", "execute", "execute_all"]
 
 Outcome = str
-"""What became of a run: ``recorded``, ``skipped`` (it was there) or ``busy`` (elsewhere)."""
+"""What became of a run: ``recorded``, ``prepared``, ``skipped`` (recorded) or ``busy``."""
 
 
 def execute_all(
-    runs: Iterable[Run], results: Path, device: str, show: bool | None = None
+    runs: Iterable[Run],
+    results: Path,
+    device: str,
+    show: bool | None = None,
+    prepare: bool = False,
 ) -> list[tuple[Run, Outcome]]:
     """Execute runs one after another; those that another process works on are left to it."""
-    return [(run, execute(run, results, device, show)) for run in runs]
+    return [(run, execute(run, results, device, show, prepare)) for run in runs]
 
 
-def execute(run: Run, results: Path, device: str, show: bool | None = None) -> Outcome:
+def execute(
+    run: Run, results: Path, device: str, show: bool | None = None, prepare: bool = False
+) -> Outcome:
     """Execute one run unless it is recorded already, continuing what an earlier try left.
 
     Parameters
     ----------
     results
         Folder of the records, ``<table>.jsonl``; what is kept between tries lies in ``.work``.
+    prepare
+        Search and train, and stop there; executing the run later only tests it. Many runs can be
+        prepared side by side, and then be tested, and timed, one after another.
     """
     records = Records(results / f"{run.table}.jsonl")
     if records.find(run.identity()) is not None:
@@ -60,43 +69,83 @@ def execute(run: Run, results: Path, device: str, show: bool | None = None) -> O
             return "busy"
         if records.find(run.identity()) is not None:  # finished while we waited for the claim
             return "skipped"
+        if prepare:
+            _prepare(run, torch.device(device), work, own, show)
+            return "prepared"
         records.append(_run(run, torch.device(device), work, own, show))
     return "recorded"
 
 
-def _run(run: Run, device: torch.device, work: Path, own: Path, show: bool | None) -> Record:
-    clock, started, commit = time.perf_counter(), datetime.now(UTC), _commit()
+@dataclass(frozen=True)
+class _Ready:
+    """A method that only has to be tested, and how it came about."""
+
+    task: SequenceTask
+    method: OnlineMethod[Any]
+    search: list[Trial]
+    chosen: Point
+
+
+def _ready(run: Run, device: torch.device, work: Path, own: Path, show: bool | None) -> _Ready:
     shared = work / "shared"
     shared.mkdir(exist_ok=True)
     task = SequenceTask(run, device, shared, show)
-    method = contender(run.method)(task)
+    method = contender(run.method, run.config["options"])(task)
     log = _search(method, own / "search.json", run, show)
     best = min(log, key=lambda trial: trial["loss"])
     point = {name: value for name, value in best.items() if name != "loss"}
-    tested = method.finish(point, own)
+    return _Ready(task, method.finish(point, own), log, point)
+
+
+def _prepare(run: Run, device: torch.device, work: Path, own: Path, show: bool | None) -> None:
+    """Leave everything but the test behind, and a note of what it took and where."""
+    if _prepared(own) is not None:
+        return
+    clock, commit = time.perf_counter(), _commit()
+    _ready(run, device, work, own, show)
+    note = {
+        "device": _device_name(device),
+        "commit": commit,
+        "seconds": round(time.perf_counter() - clock, 1),
+    }
+    write_file(own / "prepared.json", json.dumps(note).encode())
+
+
+def _prepared(own: Path) -> Record | None:
+    path = own / "prepared.json"
+    note: Record | None = json.loads(path.read_text()) if path.exists() else None
+    return note
+
+
+def _run(run: Run, device: torch.device, work: Path, own: Path, show: bool | None) -> Record:
+    clock, started, commit = time.perf_counter(), datetime.now(UTC), _commit()
+    earlier = _prepared(own)
+    ready = _ready(run, device, work, own, show)
     traces = ThetaTraces()
-    done = evaluate(tested, task.test, task.config["batch_size"], watch=traces, show=show)
+    done = evaluate(
+        ready.method, ready.task.test, run.config["batch_size"], watch=traces, show=show
+    )
+    seconds = time.perf_counter() - clock + (earlier or {}).get("seconds", 0.0)
     return run.identity() | {
         **_figures(done),
         "traces": traces.record(),
-        "search": log,
-        "chosen": point,
-        "parameters": _parameters(tested),
-        "data": _data(task),
+        "search": ready.search,
+        "chosen": ready.chosen,
+        "parameters": _parameters(ready.method),
+        "data": _data(ready.task),
         "device": _device_name(device),
         "versions": _versions(),
         "commit": commit,
         "started": started.isoformat(timespec="seconds"),
-        "seconds": round(time.perf_counter() - clock, 1),
+        "prepared": earlier,
+        "seconds": round(seconds, 1),
     }
 
 
 def _search(method: Contender, path: Path, run: Run, show: bool | None) -> list[Trial]:
     """Search on validation; every trial is kept at once, so that a killed search continues."""
     log: list[Trial] = json.loads(path.read_text()) if path.exists() else []
-    trials = int(run.config["trials"])
-    if not method.grid:
-        return log or [dict(method.start) | {"loss": method.loss(dict(method.start))}]
+    trials = int(run.config["trials"]) if method.grid else 1
     with progress_bar(f"{run.method}: search", trials, show) as report:
 
         def keep(log: list[Trial]) -> None:

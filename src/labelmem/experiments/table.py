@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,10 @@ from typing import Any
 from labelmem.errors import ConfigError
 from labelmem.experiments.records import Record
 
-__all__ = ["Run", "Table", "load_table", "table_names"]
+__all__ = ["Row", "Run", "Table", "load_table", "merged", "table_names"]
+
+ABOUT = ("title", "note", "datasets", "dataset")
+"""What ``[method.ROW]`` says of the row itself; all the rest is options of its method."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,28 @@ class Run:
 
 
 @dataclass(frozen=True)
+class Row:
+    """One row of a table: a method or, where its options say what it ``is``, a variant of one."""
+
+    name: str
+    """What its records call their method."""
+    title: str = ""
+    """How the tables of a report call it; empty takes the name."""
+    note: str = ""
+    """What a reader must know of it, written below those tables."""
+    datasets: Sequence[str] | None = None
+    """The data sets of the table that it is run on; None is all of them."""
+    dataset: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Options that differ on some data sets."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Options of its method, at every size."""
+
+    def options_on(self, dataset: str) -> dict[str, Any]:
+        """Options of its method on one data set."""
+        return merged(self.options, self.dataset.get(dataset, {}))
+
+
+@dataclass(frozen=True)
 class Table:
     """The runs of one table, and what the paper printed there."""
 
@@ -56,9 +81,18 @@ class Table:
     sizes: Mapping[str, Mapping[str, Any]]
     """For each size: seeds, trials, options of the experiment, and data sets if not all."""
     options: Mapping[str, Mapping[str, Any]]
-    """Options of single methods, at every size."""
+    """What the file says of single rows; see :meth:`row`."""
     published: Mapping[str, Mapping[str, Mapping[str, float]]]
     """The paper's figures by data set, method and metric."""
+    not_run: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """By data set and method, why there is no figure; only who names both gets the run."""
+
+    def row(self, method: str) -> Row:
+        """What is said of a row; of most methods that is nothing."""
+        said = self.options.get(method, {})
+        about = {key: said[key] for key in ABOUT if key in said}
+        options = {key: value for key, value in said.items() if key not in ABOUT}
+        return Row(method, options=options, **about)
 
     def runs(
         self,
@@ -67,20 +101,57 @@ class Table:
         methods: Sequence[str] | None = None,
         seeds: Sequence[int] | None = None,
     ) -> Iterator[Run]:
-        """The runs asked for, data set by data set; by default all of them."""
+        """The runs asked for, data set by data set; by default all that the table means to have."""
         if size not in self.sizes:
             raise ConfigError(f"size is {size!r}; {self.name} has {sorted(self.sizes)}")
         settings = dict(self.sizes[size])
         all_seeds = settings.pop("seeds")
         default = settings.pop("datasets", self.datasets)
         known = [*self.datasets, *(name for name in default if name not in self.datasets)]
-        for dataset in _chosen("dataset", datasets, default, known, self.name):
+        by_dataset = settings.pop("dataset", {})
+        rows = [
+            self.row(method)
+            for method in _chosen("method", methods, self.methods, self.methods, self.name)
+        ]
+        chosen = _chosen("dataset", datasets, default, known, self.name)
+        named = datasets is not None and methods is not None
+        if not any(self._has(row, dataset, named) for dataset in chosen for row in rows):
+            raise ConfigError(
+                f"{self.name} has no run of {', '.join(row.name for row in rows)} on "
+                f"{', '.join(chosen)}: rows may be limited to some data sets, and what stands "
+                "under not_run is run only if both data set and method are named"
+            )
+        for dataset in chosen:
+            shared = merged(settings, by_dataset.get(dataset, {}))
             for seed in all_seeds if seeds is None else seeds:
-                for method in _chosen("method", methods, self.methods, self.methods, self.name):
-                    config = settings | {"options": dict(self.options.get(method, {}))}
-                    # Some data sets need other settings than the rest.
-                    config |= config.pop("dataset", {}).get(dataset, {})
-                    yield Run(self.name, dataset, method, int(seed), size, config)
+                for row in rows:
+                    if self._has(row, dataset, named):
+                        config = shared | {"options": row.options_on(dataset)}
+                        yield Run(self.name, dataset, row.name, int(seed), size, config)
+
+    def _has(self, row: Row, dataset: str, named: bool) -> bool:
+        """Whether a row is run on a data set; ``named`` if somebody asked for just these two."""
+        # What is no data set of the table stands in for all of them, as the smoke size's does.
+        limits = None if dataset not in self.datasets else row.datasets
+        if limits is not None and dataset not in limits:
+            return False
+        return named or row.name not in self.not_run.get(dataset, {})
+
+
+def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """``over`` laid over ``base``; a dictionary in both keeps what only ``base`` has.
+
+    Examples
+    --------
+    >>> merged({"trials": 24, "model": {"kind": "gru", "dim": 128}}, {"model": {"dim": 64}})
+    {'trials': 24, 'model': {'kind': 'gru', 'dim': 64}}
+    """
+    both = {
+        name: {**base[name], **value}
+        for name, value in over.items()
+        if isinstance(value, Mapping) and isinstance(base.get(name), Mapping)
+    }
+    return {**base, **over, **both}
 
 
 def table_names() -> list[str]:
@@ -119,7 +190,7 @@ def load_table(name: str) -> Table:
         )
     try:
         raw = tomllib.loads(text)
-        return Table(
+        table = Table(
             name=name,
             title=raw["title"],
             task=raw["task"],
@@ -129,9 +200,29 @@ def load_table(name: str) -> Table:
             sizes=raw["size"],
             options=raw.get("method", {}),
             published=raw.get("published", {}),
+            not_run=raw.get("not_run", {}),
         )
     except (tomllib.TOMLDecodeError, KeyError) as error:
         raise ConfigError(f"the table {name!r} cannot be read: {error!r}") from None
+    _check_datasets(table)
+    return table
+
+
+def _check_datasets(table: Table) -> None:
+    """A data set with a mistake in its name would be passed over, and nobody would know."""
+    known = {*table.datasets, *(one for s in table.sizes.values() for one in s.get("datasets", ()))}
+    said = {f"size.{size}": said.get("dataset", {}) for size, said in table.sizes.items()}
+    for method in table.options:
+        row = table.row(method)
+        said[f"method.{method}"] = [*row.dataset, *(row.datasets or ())]
+    said["not_run"] = table.not_run
+    for where, names in said.items():
+        for name in names:
+            if name not in known:
+                raise ConfigError(
+                    f"{where} of {table.name} speaks of the data set {name!r}; the table has "
+                    f"{', '.join(sorted(known))}"
+                )
 
 
 def _chosen(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["COLOURS", "GRID", "INK", "MUTED", "Look", "css_variables", "look_of", "looks", "themed"]
+__all__ = ["COLOURS", "FAINT", "GRID", "INK", "MUTED", "Look"]
+__all__ += ["css_variables", "look_of", "looks", "themed"]
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ COLOURS = {
     "grey": Colour("#6b6f76", "#a3a9b2"),
     "purple": Colour("#8f4a9c", "#d49be0"),
     "brown": Colour("#86690a", "#dfc25a"),
+    "silver": Colour("#8d939b", "#8d939b"),
 }
 """Neighbours differ in lightness as well as in hue, so that they survive a grey print."""
 
@@ -58,7 +60,10 @@ _METHODS = {
     "counter": Look("green", "dotted", "D"),
     "ncm": Look("green", "dotted", "D"),
     "static": Look("grey", "solid", "v"),
+    "maml": Look("purple", "dashed", "h"),
 }
+FAINT = Look("silver", "solid", ".")
+"""For what is only there to be compared with."""
 _SPARE = (
     Look("purple", "solid", "P"),
     Look("brown", "dashed", "X"),

@@ -11,6 +11,7 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,7 +48,8 @@ _STYLE: dict[Any, Any] = {
     "savefig.facecolor": "none",
 }
 
-_FRAME = (330.0, 180.0)  # about how large the inside of a plot is, in points
+_WIDTH = 330.0  # about how wide the inside of a plot is, in points
+_AROUND, _LINE = 0.85, 0.22  # what lies above and below the inside, and a name's line, in inches
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,8 @@ class Series:
     look: Look
     strong: bool = False
     """Whether it is what the plot is about, and drawn so."""
+    faint: bool = False
+    """Whether it is only there to be compared with: thin, below the others, its name small."""
 
 
 @dataclass(frozen=True)
@@ -74,39 +78,40 @@ class Axis:
 
 
 def lines(series: Sequence[Series], x: Axis, y: Axis) -> Figure:
-    """Curves over time or position, each named at its right end."""
+    """Curves over time or position, each named at its right end; many need a higher figure."""
     with _style():
-        figure, axes = _canvas(x, y)
+        figure, axes = _canvas(x, y, names=len(series))
         for one in series:
             axes.plot(
                 one.x,
                 one.y,
                 color=one.look.hex,
                 linestyle=one.look.dash,
-                linewidth=2.4 if one.strong else 1.6,
-                zorder=3 if one.strong else 2,
+                linewidth=_weight(one, (0.9, 1.6, 2.4)),
+                zorder=_weight(one, (1.5, 2, 3)),
             )
         axes.margins(x=0)
         _limit(axes, x, y)
-        _name_ends(axes, [one for one in series if len(one.x)])
+        _name_ends(figure, axes, [one for one in series if len(one.x)])
     return figure
 
 
 def points(series: Sequence[Series], x: Axis, y: Axis) -> Figure:
     """One mark for each series (its first point), named beside it."""
     with _style():
-        figure, axes = _canvas(x, y)
+        figure, axes = _canvas(x, y, names=len(series))
         for one in series:
             axes.plot(
                 one.x[:1],
                 one.y[:1],
                 one.look.marker,
                 color=one.look.hex,
-                markersize=10 if one.strong else 8,
+                markersize=_weight(one, (6, 8, 10)),
+                zorder=_weight(one, (1.5, 2, 3)),
             )
         axes.margins(x=0.12, y=0.12)
         _limit(axes, x, y)
-        _name_points(axes, series)
+        _name_points(figure, axes, series)
     return figure
 
 
@@ -135,15 +140,18 @@ def bars(categories: Sequence[str], series: Sequence[Series], x: Axis, y: Axis) 
     return figure
 
 
-def to_svg(figure: Figure) -> str:
-    """The figure as a complete SVG document, its text as text, the same bytes every time."""
+def to_svg(figure: Figure, ground: str = "none") -> str:
+    """The figure as a complete SVG document, its text as text, the same bytes every time.
+
+    A page puts its own ground below; a drawing that stands alone needs one to be read anywhere.
+    """
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     out = io.StringIO()
     nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
     with _style():
         FigureCanvasSVG(figure)
-        figure.savefig(out, format="svg", metadata=nothing)
+        figure.savefig(out, format="svg", metadata=nothing, facecolor=ground)
     return out.getvalue()
 
 
@@ -171,10 +179,11 @@ def _style() -> Any:
     return matplotlib.rc_context(_STYLE)
 
 
-def _canvas(x: Axis, y: Axis) -> tuple[Figure, Axes]:
+def _canvas(x: Axis, y: Axis, names: int = 0) -> tuple[Figure, Axes]:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(5.4, 3.4), layout="constrained")
+    height = max(3.4, _AROUND + names * _LINE)
+    figure = Figure(figsize=(5.4, height), layout="constrained")
     axes = figure.subplots()
     # The name of the vertical axis stands above it, level, where it can be read.
     axes.set_title(y.label, loc="left", fontsize=11, color=MUTED, pad=12)
@@ -200,31 +209,54 @@ def _limit(axes: Axes, x: Axis, y: Axis) -> None:
             axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
 
 
-def _name_ends(axes: Axes, series: Sequence[Series]) -> None:
+def _inside_height(figure: Figure) -> float:
+    """About how high the inside of a plot is, in points."""
+    return float(72 * (figure.get_figheight() - _AROUND))
+
+
+def _weight(one: Series, weights: tuple[float, float, float]) -> float:
+    """The first of three weights for a faint series, the last for a strong one."""
+    return weights[0 if one.faint else 2 if one.strong else 1]
+
+
+def _name_ends(figure: Figure, axes: Axes, series: Sequence[Series]) -> None:
     """Write each name beside the end of its curve, apart from the others."""
     low, high = axes.get_ylim()
     heights = [(one.y[-1] - low) / (high - low) for one in series]
-    for one, height in zip(series, _apart(heights, gap=0.085), strict=True):
+    line = (16 if len(series) < 8 else 11.5) / _inside_height(figure)
+    gap = min(line, 1 / max(1, len(series) - 1))
+    for one, end, height in zip(series, heights, _inside(_apart(heights, gap), gap), strict=True):
+        if abs(height - end) > gap / 4:  # a name that had to move is led back to its curve
+            axes.plot(
+                (1, 1.03),
+                (end, height),
+                transform=axes.transAxes,
+                clip_on=False,
+                color=one.look.hex,
+                linewidth=0.6,
+            )
         axes.annotate(
             one.name,
-            xy=(1, height),
+            xy=(1.03, height),
             xycoords="axes fraction",
-            xytext=(6, 0),
+            xytext=(2, 0),
             textcoords="offset points",
             va="center",
             color=one.look.hex,
+            fontsize=_weight(one, (9, 11, 11)),
             fontweight="bold" if one.strong else "normal",
         )
 
 
-def _name_points(axes: Axes, series: Sequence[Series]) -> None:
+def _name_points(figure: Figure, axes: Axes, series: Sequence[Series]) -> None:
     """Write each name beside its mark, where it covers nothing."""
     axes.autoscale_view()
-    order = sorted(series, key=lambda one: not one.strong)
+    order = sorted(series, key=lambda one: (not one.strong, one.faint))
     to_axes = axes.transData + axes.transAxes.inverted()
     places = [to_axes.transform((one.x[0], one.y[0])) for one in order]
-    marks = [(float(x) * _FRAME[0], float(y) * _FRAME[1]) for x, y in places]
-    boxes = beside(marks, [one.name for one in order], _FRAME)
+    frame = _WIDTH, _inside_height(figure)
+    marks = [(float(x) * frame[0], float(y) * frame[1]) for x, y in places]
+    boxes = beside(marks, [one.name for one in order], frame)
     for one, mark, box in zip(order, marks, boxes, strict=True):
         axes.annotate(
             one.name,
@@ -234,6 +266,7 @@ def _name_points(axes: Axes, series: Sequence[Series]) -> None:
             ha="center",
             va="center",
             color=one.look.hex,
+            fontsize=_weight(one, (9, 11, 11)),
             fontweight="bold" if one.strong else "normal",
         )
 
@@ -241,11 +274,25 @@ def _name_points(axes: Axes, series: Sequence[Series]) -> None:
 def _apart(heights: Sequence[float], gap: float) -> list[float]:
     """Move heights as little as needed so that neighbours are at least ``gap`` apart."""
     order = sorted(range(len(heights)), key=lambda i: heights[i])
-    placed = [heights[i] for i in order]
-    # Pushing up and pushing down both keep the gap; their mean keeps it too and moves least.
-    up, down = placed.copy(), placed.copy()
-    for i in range(1, len(placed)):
-        up[i] = max(up[i], up[i - 1] + gap)
-        down[-1 - i] = min(down[-1 - i], down[-i] - gap)
-    middle = [(a + b) / 2 for a, b in zip(up, down, strict=True)]
-    return [middle[order.index(i)] for i in range(len(heights))]
+    # Without the gaps between them they must only not fall: an isotonic regression, which has a
+    # closed form. It is slow for many numbers, but these are the names of a plot.
+    free = [heights[i] - place * gap for place, i in enumerate(order)]
+    placed = [0.0] * len(heights)
+    for place, i in enumerate(order):
+        level = max(
+            min(fmean(free[first : last + 1]) for last in range(place, len(free)))
+            for first in range(place + 1)
+        )
+        placed[i] = level + place * gap
+    return placed
+
+
+def _inside(heights: Sequence[float], gap: float) -> list[float]:
+    """Move heights that are ``gap`` apart back between 0 and 1, as far as there is room."""
+    order = sorted(range(len(heights)), key=lambda i: heights[i])
+    placed = list(heights)
+    for above, i in enumerate(reversed(order)):
+        placed[i] = min(placed[i], 1 - above * gap)
+    for below, i in enumerate(order):
+        placed[i] = max(placed[i], below * gap)
+    return placed

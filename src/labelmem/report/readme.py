@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from labelmem.errors import ConfigError
-from labelmem.report.result_tables import markdown_of
+from labelmem.report.result_markdown import markdown_of
 from labelmem.report.results import TableResults
 
 __all__ = ["Update", "block_names", "updated"]

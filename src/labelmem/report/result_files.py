@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from labelmem.errors import StorageError
-from labelmem.report.plots import save_png
+from labelmem.report.plots import save_png, to_svg
+from labelmem.report.result_markdown import full_markdown_of
 from labelmem.report.result_page import page_of
-from labelmem.report.result_plots import drawings_of
-from labelmem.report.result_tables import markdown_of
+from labelmem.report.result_plots import drawings_of, position_of
 from labelmem.report.results import Result, TableResults
 from labelmem.report.tables import Estimate
 from labelmem.storage import write_file
 
-__all__ = ["as_plain", "write_report"]
+__all__ = ["as_plain", "write_plots", "write_report"]
 
 
 def write_report(tables: Sequence[TableResults], out: str | Path) -> list[Path]:
@@ -39,6 +39,16 @@ def write_report(tables: Sequence[TableResults], out: str | Path) -> list[Path]:
     return sorted([folder / name for name in texts] + [folder / f"{f.name}.png" for f in figures])
 
 
+def write_plots(tables: Sequence[TableResults], out: str | Path) -> list[Path]:
+    """Write the plots over the stream as drawings that stand alone, for documents to include."""
+    drawn = [position_of(table, dataset) for table in tables for dataset in table.datasets]
+    texts = {one.name: to_svg(one.figure, ground="white") for one in drawn if one is not None}
+    folder = _made(Path(out))
+    for name, svg in texts.items():
+        write_file(folder / f"{name}.svg", svg.encode())
+    return [folder / f"{name}.svg" for name in texts]
+
+
 def as_plain(tables: Sequence[TableResults]) -> list[dict[str, Any]]:
     """Every figure of the tables as plain values, one entry for each row."""
     return [
@@ -57,8 +67,9 @@ def as_plain(tables: Sequence[TableResults]) -> list[dict[str, Any]]:
 
 
 def _markdown(tables: Sequence[TableResults]) -> str:
-    parts = [f"# {table.name}: {table.table.title}\n\n{markdown_of(table)}\n" for table in tables]
-    return "\n".join(parts)
+    return "\n".join(
+        f"# {table.name}: {table.table.title}\n\n{full_markdown_of(table)}\n" for table in tables
+    )
 
 
 def _plain(result: Result, metrics: Sequence[str]) -> dict[str, Any]:
@@ -71,6 +82,8 @@ def _plain(result: Result, metrics: Sequence[str]) -> dict[str, Any]:
         "left_out": result.left_out,
         "metrics": {name: one.value for name, one in known.items()},
         "interval": {name: _bounds(one) for name, one in known.items()},
+        "variant_of": result.variant_of,
+        "parameters": result.parameters,
         "us_per_token": None if math.isnan(result.us_per_token) else result.us_per_token,
     }
 

@@ -10,8 +10,11 @@ from importlib.util import find_spec
 from labelmem.experiments.records import Record
 from labelmem.report.metric import metric_of
 from labelmem.report.page import Page
+from labelmem.report.result_ablation import ablation_of
+from labelmem.report.result_grid import grid_of, printed_of
 from labelmem.report.result_plots import Drawing
-from labelmem.report.result_tables import NOTE, overview_of, table_of
+from labelmem.report.result_speed import speed_of
+from labelmem.report.result_tables import NOTE, table_of
 from labelmem.report.results import DatasetResults, TableResults
 
 __all__ = ["page_of"]
@@ -29,11 +32,11 @@ def page_of(
     """
     records = [record for table in tables for one in table.datasets for record in one.records]
     page = Page("labelmem: recorded experiments", _lead(tables, records))
-    page.text(NOTE)
+    page.text(
+        NOTE, "In the table of one data set the paper's figure, if any, stands right of ours."
+    )
     for table in tables:
-        if len(table.datasets) > 1:
-            page.section(f"{table.name}: overview")
-            page.table(overview_of(table), intervals=False)
+        _overview(page, table)
         for dataset in table.datasets:
             _dataset(page, table, dataset, drawings.get((table.name, dataset.dataset), ()))
     _words(page, tables)
@@ -54,6 +57,18 @@ def _lead(tables: Sequence[TableResults], records: Sequence[Record]) -> str:
     return lead
 
 
+def _overview(page: Page, table: TableResults) -> None:
+    """All data sets at a glance, and the variants of a method."""
+    if len(table.datasets) > 1 and not table.only_ablation:
+        page.section(f"{table.name}: overview")
+        for one in (grid_of(table), printed_of(table), speed_of(table)):
+            if one is not None:
+                page.table(one, intervals=False)
+    if ablation := ablation_of(table):
+        page.section(f"{table.name}: ablation")
+        page.table(ablation, intervals=False)
+
+
 def _dataset(
     page: Page, table: TableResults, dataset: DatasetResults, drawings: Sequence[Drawing]
 ) -> None:
@@ -67,17 +82,20 @@ def _dataset(
 
 def _words(page: Page, tables: Sequence[TableResults]) -> None:
     """What the names of methods and metrics mean."""
-    shown = [result.method for table in tables for one in table.datasets for result in one.results]
-    methods = [(name, _about(name)) for name in dict.fromkeys(shown)]
+    methods = {name: _about(table, name) for table in tables for name in table.methods}
     page.section("Methods")
-    page.terms([(name, about) for name, about in methods if about])
+    page.terms([(name, about) for name, about in methods.items() if about])
     metrics = dict.fromkeys(name for table in tables for name in table.table.metrics)
     page.section("Metrics")
     page.terms([(metric_of(name).title, metric_of(name).meaning) for name in metrics])
 
 
-def _about(method: str) -> str:
-    """The first line of the method's own file; empty for a method that is not in the package."""
+def _about(table: TableResults, method: str) -> str:
+    """What the table or the method's own file says; empty for one that is not in the package."""
+    row, base = table.table.row(method), table.variant_of(method)
+    if base is not None:
+        title = f": {row.title}" if row.title else ""
+        return " ".join(filter(None, [f"A variant of {base}{title}.", row.note]))
     module = "labelmem.experiments.methods." + method.replace("-", "_")
     if find_spec(module) is None:
         return ""

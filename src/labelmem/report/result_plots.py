@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -12,17 +12,21 @@ import numpy as np
 
 from labelmem.experiments.records import Record
 from labelmem.report.metric import metric_of
-from labelmem.report.palette import look_of, looks
+from labelmem.report.palette import FAINT, look_of, looks
 from labelmem.report.plots import Axis, Series, lines, points, to_svg
 from labelmem.report.results import DatasetResults, Result, TableResults
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Drawing", "drawings_of"]
+__all__ = ["Drawing", "drawings_of", "position_of"]
 
 USERS = 6
 """How many example users' thetas are drawn at most."""
+MANY = 8
+"""More methods than this cannot all have colours of their own."""
+LEADING = ("lmn", "lmn-fixed", "counter", "static", "maml")
+"""The methods that keep theirs then."""
 
 
 @dataclass(frozen=True)
@@ -43,19 +47,14 @@ class Drawing:
 def drawings_of(results: TableResults, dataset: DatasetResults) -> Iterator[Drawing]:
     """Every plot that the records of a data set allow."""
     stem = f"{results.name}-{dataset.dataset}"
-    shown = dataset.largest()
-    # A method keeps its look in every plot.
-    styles = looks([result.method for result in shown])
-
-    def series(result: Result, x: Sequence[float], y: Sequence[float]) -> Series:
-        return Series(result.method, x, y, styles[result.method], result.method == "lmn")
-
-    if curves := [series(r, *curve) for r in shown if (curve := _curve(r.records))]:
-        yield _over_stream(f"{stem}-stream", curves)
+    shown = _shown(results, dataset)
+    series = _drawn_as(shown)
+    if position := position_of(results, dataset):
+        yield position
     deciding = results.table.metrics[0]
-    if timed := [series(r, *point) for r in shown if (point := _cost(r, deciding))]:
+    if timed := [series(r, point) for r in shown if (point := _cost(r, deciding))]:
         yield _against_time(f"{stem}-time", timed, deciding)
-    sizes = [series(r, *memory) for r in shown if (memory := _sizes(dataset, r.method, deciding))]
+    sizes = [series(r, memory) for r in shown if (memory := _sizes(dataset, r.method, deciding))]
     if sizes:
         yield _over_memory(f"{stem}-memory", sizes, deciding)
     for result in shown:
@@ -63,7 +62,36 @@ def drawings_of(results: TableResults, dataset: DatasetResults) -> Iterator[Draw
             yield _theta(f"{stem}-theta-{result.method}", traced)
 
 
+def position_of(results: TableResults, dataset: DatasetResults) -> Drawing | None:
+    """The loss of every method that is compared, by position in the stream."""
+    shown = _shown(results, dataset)
+    series = _drawn_as(shown)
+    curves = [series(result, curve) for result in shown if (curve := _curve(result.records))]
+    if not curves:
+        return None
+    return _over_stream(f"{results.name}-{dataset.dataset}-position", curves)
+
+
 Points = tuple[Sequence[float], Sequence[float]]
+
+
+def _shown(results: TableResults, dataset: DatasetResults) -> list[Result]:
+    compared = results.compared
+    return [result for result in dataset.largest() if result.method in compared]
+
+
+def _drawn_as(shown: Sequence[Result]) -> Callable[[Result, Points], Series]:
+    """How each method is drawn; it keeps its look in every plot of a data set."""
+    names = [result.method for result in shown]
+    many = len(names) > MANY
+    styles = looks([name for name in names if not many or name in LEADING])
+
+    def series(result: Result, points: Points) -> Series:
+        name = result.method
+        look = styles.get(name, FAINT)
+        return Series(name, *points, look, strong=name == "lmn", faint=look is FAINT)
+
+    return series
 
 
 def _curve(records: Sequence[Record]) -> Points | None:
@@ -107,12 +135,13 @@ def _sizes(dataset: DatasetResults, method: str, metric: str) -> Points | None:
 
 
 def _over_stream(name: str, series: Sequence[Series]) -> Drawing:
-    x, y = Axis("position in the stream", log=True), Axis("loss (nats)")
+    x, y = Axis("position in the stream", log=True), Axis("log-perplexity (nats)")
     sees = (
-        "Mean loss at each position, over all streams and seeds: how fast a method learns its "
-        "user. Positions that few streams reach are left out."
+        "Mean over all streams and seeds at each position: how fast a method learns its user. "
+        "Positions that few streams reach are left out."
     )
-    return Drawing(name, "Loss over the stream.", sees, _plain_ticks(lines(series, x, y)))
+    title = "Log-perplexity over the stream."
+    return Drawing(name, title, sees, _plain_ticks(lines(series, x, y)))
 
 
 def _against_time(name: str, series: Sequence[Series], metric: str) -> Drawing:

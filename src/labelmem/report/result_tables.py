@@ -5,56 +5,46 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from labelmem.data.registry import info, names
+from labelmem.report.footnotes import Footnotes
 from labelmem.report.metric import metric_of
+from labelmem.report.result_cells import label_of, no_figure
 from labelmem.report.results import DatasetResults, Result, TableResults
-from labelmem.report.tables import Column, Table, Value, to_markdown
+from labelmem.report.tables import CLOSE, Column, Table, Value
 
-__all__ = ["NOTE", "caption_of", "markdown_of", "notes_of", "overview_of", "table_of"]
+__all__ = ["NOTE", "caption_of", "notes_of", "table_of", "timed_on"]
 
 NOTE = (
-    "Figures are means over the seeds. Beside them is the 95 % bootstrap interval over streams; "
-    "its bounds are averaged over the seeds and not narrowed, because the test streams of "
-    "different seeds overlap. The best of our figures in each column is bold; the paper's figure, "
-    "where there is one, stands right of ours."
+    "Figures are means over the seeds, with the 95 % bootstrap interval over streams: its bounds, "
+    "or ± half of its width. The bounds are averaged over the seeds and not narrowed, because the "
+    "test streams of different seeds overlap. The best of our figures in each column is bold; "
+    f"{CLOSE} marks those whose interval overlaps that of the best. All methods saw the same "
+    "streams, so that a difference within the intervals may still be real."
 )
 
 
 def table_of(results: TableResults, dataset: DatasetResults) -> Table:
     """The methods on one data set: every metric of the table, the paper's figures beside ours."""
+    notes = Footnotes()
     published = results.table.published.get(dataset.dataset, {})
     columns = [Column("method", "method")]
     if any(result.cells is not None for result in dataset.results):
         columns.append(Column("cells", "cells", ",.0f"))
     for name in results.table.metrics:
         metric = metric_of(name)
-        columns.append(Column(name, metric.title, metric.format, metric.best))
+        columns.append(Column(name, metric.title, metric.format, metric.best, close=True))
         if any(name in figures for figures in published.values()):
             columns.append(Column(f"{name} paper", "paper", metric.printed))
     columns += [Column("us", "µs per token", ",.1f"), Column("seeds", "seeds", ".0f")]
-    rows = [_row(results, dataset, result) for result in dataset.results]
+    rows = []
+    for method in results.compared:
+        found = [result for result in dataset.results if result.method == method]
+        rows += [_row(results, dataset, result, notes) for result in found]
+        if not found and method in results.table.not_run.get(dataset.dataset, {}):
+            rows.append(_row_not_run(results, dataset, method, notes))
     title, extent = caption_of(dataset)
     caption = f"{results.table.title}: {title} ({dataset.dataset})."
-    return Table(columns, rows, caption, " ".join([extent, *notes_of(dataset)]))
-
-
-def overview_of(results: TableResults) -> Table:
-    """The deciding metric of every method on every data set."""
-    metric = metric_of(results.table.metrics[0])
-    columns = [Column("method", "method")]
-    rows: dict[tuple[str, int | None], dict[str, Value]] = {}
-    for one in results.datasets:
-        mark = " (subset)" if one.subset else ""
-        columns.append(Column(one.dataset, one.dataset + mark, metric.format, metric.best))
-        for result in one.results:
-            row = rows.setdefault((result.method, result.cells), {"method": label_of(result)})
-            row[one.dataset] = result.estimate(results.table.metrics[0])
-    full = [{column.key: row.get(column.key) for column in columns} for row in rows.values()]
-    return Table(columns, full, f"{results.table.title}: {metric.title} of every method.")
-
-
-def label_of(result: Result) -> str:
-    """The method, with the size of its memory where it has one."""
-    return result.method if result.cells is None else f"{result.method}, {result.cells:,} cells"
+    below = [extent, *notes_of(dataset), timed_on(dataset)]
+    return Table(columns, rows, caption, "\n".join([" ".join(filter(None, below)), *notes.texts]))
 
 
 def caption_of(dataset: DatasetResults) -> tuple[str, str]:
@@ -80,29 +70,20 @@ def notes_of(dataset: DatasetResults) -> list[str]:
         notes.append(f"{runs} left out: the settings have changed since.")
     if not dataset.alike:
         notes.append("Not all methods ran with the same settings of the table.")
-    # Sorted, so that the same records always give the same text.
-    if devices := sorted({r["device"] for r in dataset.records if r.get("device")}):
-        notes.append(f"Timed on {' and '.join(devices)}.")
     return notes
 
 
-def markdown_of(results: TableResults) -> str:
-    """All tables of a table in Markdown, each with the command that makes it."""
-    parts = []
-    if len(results.datasets) > 1:
-        overview = overview_of(results)
-        parts += [f"**{overview.caption}**", to_markdown(overview, intervals=False)]
-    for dataset in results.datasets:
-        title, extent = caption_of(dataset)
-        parts.append(f"**{title}** (`{dataset.dataset}`): {' '.join([extent, *notes_of(dataset)])}")
-        parts.append(to_markdown(table_of(results, dataset)))
-        parts.append(f"Made by `{results.command(dataset.dataset)}`.")
-    return "\n\n".join([*parts, NOTE])
+def timed_on(dataset: DatasetResults) -> str:
+    """Which devices the times are of."""
+    devices = sorted({device for result in dataset.results for device in result.devices})
+    return f"Timed on {' and '.join(devices)}." if devices else ""
 
 
-def _row(results: TableResults, dataset: DatasetResults, result: Result) -> dict[str, Value]:
+def _row(
+    results: TableResults, dataset: DatasetResults, result: Result, notes: Footnotes
+) -> dict[str, Value]:
     row: dict[str, Value] = {
-        "method": result.method,
+        "method": label_of(results, result.method, notes),
         "cells": result.cells,
         "us": result.us_per_token,
         "seeds": len(result.records),
@@ -110,6 +91,19 @@ def _row(results: TableResults, dataset: DatasetResults, result: Result) -> dict
     for name in results.table.metrics:
         row[name] = result.estimate(name)
         row[f"{name} paper"] = _published(results, dataset, result, name)
+    return row
+
+
+def _row_not_run(
+    results: TableResults, dataset: DatasetResults, method: str, notes: Footnotes
+) -> dict[str, Value]:
+    """A dash with its reason; what the paper printed stands beside it all the same."""
+    row: dict[str, Value] = {"method": label_of(results, method, notes)}
+    row |= dict.fromkeys(("cells", "us", "seeds"))
+    printed = results.table.published.get(dataset.dataset, {}).get(method, {})
+    for name in results.table.metrics:
+        row[name] = no_figure(results, dataset, method, notes)
+        row[f"{name} paper"] = printed.get(name)
     return row
 
 

@@ -30,7 +30,7 @@ class Result:
     >>> runs = [{"seed": s, "metrics": {"mrr": m}, "interval": {"mrr": [m - 0.1, m + 0.1]}}
     ...         for s, m in enumerate([0.25, 0.75])]
     >>> Result("lmn", runs).estimate("mrr")
-    Estimate(value=0.5, low=0.4, high=0.6)
+    Estimate(value=0.5, low=0.4, high=0.6, beside='')
     """
 
     method: str
@@ -47,6 +47,23 @@ class Result:
         return [int(record["seed"]) for record in self.records]
 
     @property
+    def variant_of(self) -> str | None:
+        """The method that it is a variant of; None where it is one of its own."""
+        base = self.records[0]["config"].get("options", {}).get("is", self.method)
+        return None if base == self.method else str(base)
+
+    @property
+    def devices(self) -> list[str]:
+        """Where it ran, sorted, so that the same records always give the same text."""
+        return sorted({record["device"] for record in self.records if record.get("device")})
+
+    @property
+    def parameters(self) -> int | None:
+        """How many numbers were trained, those of the model included."""
+        counts = [int(r["parameters"]) for r in self.records if r.get("parameters") is not None]
+        return max(counts, default=None)
+
+    @property
     def us_per_token(self) -> float:
         """Microseconds for each token, averaged over seeds; nan where it was not measured."""
         times = [float(r["us_per_token"]) for r in self.records if "us_per_token" in r]
@@ -57,7 +74,8 @@ class Result:
         having = [record for record in self.records if metric in record["metrics"]]
         if not having:
             return None
-        bounds = [r.get("interval", {}).get(metric, (math.nan, math.nan)) for r in having]
+        # A single stream has no interval.
+        bounds = [r.get("interval", {}).get(metric) or (math.nan, math.nan) for r in having]
         return Estimate(
             fmean(float(record["metrics"][metric]) for record in having),
             fmean(float(low) for low, _ in bounds),
@@ -96,6 +114,10 @@ class DatasetResults:
         )
         return len({digest(settings) for settings in shared}) == 1
 
+    def find(self, method: str, cells: int | None = None) -> Result | None:
+        """The result of a method with a memory of that size."""
+        return next((r for r in self.results if (r.method, r.cells) == (method, cells)), None)
+
     def largest(self) -> list[Result]:
         """One result for each method: that with the largest memory where there are several."""
         best: dict[str, Result] = {}
@@ -120,6 +142,45 @@ class TableResults:
     def name(self) -> str:
         """The name of the table, as in its records."""
         return self.table.name
+
+    @property
+    def methods(self) -> list[str]:
+        """Every method with a record or a reason for having none, in the order of the table."""
+        recorded = [result.method for one in self.datasets for result in one.results]
+        not_run = [m for one in self.datasets for m in self.table.not_run.get(one.dataset, ())]
+        return ordered(dict.fromkeys([*recorded, *not_run]), self.table.methods)
+
+    @property
+    def ablation(self) -> list[str]:
+        """The variants, and before them what the first of them is a variant of."""
+        variants = [method for method in self.methods if self.variant_of(method)]
+        base = self.variant_of(variants[0]) if variants else None
+        return [*(method for method in self.methods if method == base), *variants]
+
+    @property
+    def compared(self) -> list[str]:
+        """The methods that stand side by side; all of them where the table is only an ablation."""
+        if self.only_ablation:
+            return self.methods
+        return [method for method in self.methods if not self.variant_of(method)]
+
+    @property
+    def only_ablation(self) -> bool:
+        """Whether there is nothing in the table but a method and its variants."""
+        return set(self.ablation) == set(self.methods)
+
+    def variant_of(self, method: str) -> str | None:
+        """The method that a row is a variant of, as recorded or else as the table has it."""
+        for one in self.datasets:
+            for result in one.results:
+                if result.method == method:
+                    return result.variant_of
+        base: str | None = self.table.row(method).options.get("is")
+        return base
+
+    def label(self, method: str) -> str:
+        """What the tables call a method."""
+        return self.table.row(method).title or method
 
     def command(self, dataset: str) -> str:
         """What to type to make the records of a data set."""
@@ -179,21 +240,22 @@ def _table(name: str, size: str, records: Sequence[Record]) -> TableResults:
     by_dataset = _grouped(records, "dataset")
     datasets = [
         DatasetResults(dataset, _results(table, by_dataset[dataset]))
-        for dataset in _ordered(by_dataset, table.datasets)
+        for dataset in ordered(by_dataset, table.datasets)
     ]
     return TableResults(table, size, datasets, shipped)
 
 
 def _unknown(name: str, records: Sequence[Record]) -> Table:
     """What can be told of a table from its records alone."""
-    metrics = list(dict.fromkeys(metric for record in records for metric in record["metrics"]))
+    found = dict.fromkeys(metric for record in records for metric in record["metrics"])
+    metrics = ordered(found, ("log_perplexity", "mrr"))
     return Table(name, name, "", metrics, [], [], {}, {}, {})
 
 
 def _results(table: Table, records: Sequence[Record]) -> list[Result]:
     results = []
     by_method = _grouped(records, "method")
-    for method in _ordered(by_method, table.methods):
+    for method in ordered(by_method, table.methods):
         by_cells: defaultdict[int | None, list[Record]] = defaultdict(list)
         for record in by_method[method]:
             by_cells[_cells(record)].append(record)
@@ -216,7 +278,7 @@ def _newest(records: Sequence[Record]) -> tuple[list[Record], int]:
     return [by_seed[seed] for seed in sorted(by_seed)], len(records) - len(by_seed)
 
 
-def _ordered(names: Iterable[str], order: Sequence[str]) -> list[str]:
+def ordered(names: Iterable[str], order: Sequence[str]) -> list[str]:
     """Those of ``order`` first, in that order, then the others by name."""
     place = {name: i for i, name in enumerate(order)}
     return sorted(names, key=lambda name: (place.get(name, len(place)), name))

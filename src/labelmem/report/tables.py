@@ -13,10 +13,13 @@ from labelmem.errors import ConfigError
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
-__all__ = ["Column", "Estimate", "Shown", "Table", "to_html", "to_markdown", "to_rich"]
+__all__ = ["CLOSE", "NOTHING", "Column", "Estimate", "Shown", "Table"]
+__all__ += ["to_html", "to_markdown", "to_rich"]
 
 NOTHING = "–"
 """What stands for a figure that does not exist."""
+CLOSE = "†"
+"""The mark of a figure that the best one cannot be told from."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,18 @@ class Estimate:
     value: float
     low: float = math.nan
     high: float = math.nan
+    beside: str = ""
+    """What is written behind it, e.g. another metric."""
+
+    def overlaps(self, other: Estimate) -> bool:
+        """Whether both intervals are known and share a point.
+
+        Examples
+        --------
+        >>> Estimate(2, 1, 3).overlaps(Estimate(4, 3, 5)), Estimate(2).overlaps(Estimate(2, 1, 3))
+        (True, False)
+        """
+        return self.low <= other.high and other.low <= self.high
 
 
 Value: TypeAlias = str | float | Estimate | None
@@ -43,6 +58,8 @@ class Column:
     """A format specification such as ``.3f`` or ``.1%``; empty for text."""
     best: Literal["high", "low"] | None = None
     """Whether the highest or the lowest figure is best; None marks none."""
+    close: bool = False
+    """Whether figures get a mark whose interval overlaps that of the best."""
     short: str = ""
     """The heading on a terminal, where room is scarce; empty takes the title."""
 
@@ -54,6 +71,13 @@ class Shown:
     text: str
     interval: str = ""
     best: bool = False
+    close: bool = False
+    beside: str = ""
+
+    @property
+    def tail(self) -> str:
+        """What follows the figure on its line."""
+        return (CLOSE if self.close else "") + (f" {self.beside}" if self.beside else "")
 
 
 @dataclass(frozen=True)
@@ -69,7 +93,7 @@ class Table:
     caption
         What the table is about.
     note
-        What must be known to read it, e.g. how it was measured.
+        What must be known to read it, e.g. how it was measured; may have several lines.
 
     Examples
     --------
@@ -109,7 +133,14 @@ class Table:
         best = _best([_number(value) for value in values], column.best)
         # What reads the same is equally good: nobody can see which one won.
         winning = {cells[i].text for i in best}
-        return [replace(cell, best=cell.text in winning) for cell in cells]
+        cells = [replace(cell, best=cell.text in winning) for cell in cells]
+        if not column.close or not best:
+            return cells
+        top = values[best[0]]
+        return [
+            replace(cell, close=not cell.best and _overlap(value, top))
+            for cell, value in zip(cells, values, strict=True)
+        ]
 
 
 def to_markdown(table: Table, intervals: bool = True) -> str:
@@ -138,7 +169,9 @@ def to_html(table: Table, intervals: bool = True) -> str:
     label = escape(table.caption or "Table", quote=True)
     caption = f"<strong>{escape(table.caption)}</strong> " if table.caption else ""
     below = (
-        f"<figcaption>{caption}{escape(table.note)}</figcaption>\n" if caption or table.note else ""
+        f"<figcaption>{caption}{_lines_html(table.note)}</figcaption>\n"
+        if caption or table.note
+        else ""
     )
     return (
         f'<figure class="table">\n<div class="scroll" role="region" tabindex="0" '
@@ -162,6 +195,7 @@ def to_rich(table: Table, intervals: bool = False) -> RichTable:
         cells = []
         for cell in row:
             text = Text(cell.text, style="bold green" if cell.best else "")
+            text.append(cell.tail)
             cells.append(text.append(f" {cell.interval}", style="dim") if cell.interval else text)
         shown.add_row(*cells)
     return shown
@@ -176,13 +210,18 @@ def _shown(value: Value, spec: str, intervals: bool) -> Shown:
     interval = ""
     if intervals and isinstance(value, Estimate) and not math.isnan(value.low):
         interval = f"{value.low:{spec}} to {value.high:{spec}}"
-    return Shown(f"{number:{spec}}", interval)
+    beside = value.beside if isinstance(value, Estimate) else ""
+    return Shown(f"{number:{spec}}", interval, beside=beside)
 
 
 def _number(value: Value) -> float:
     if isinstance(value, Estimate):
         return value.value
     return math.nan if value is None or isinstance(value, str) else float(value)
+
+
+def _overlap(value: Value, best: Value) -> bool:
+    return isinstance(value, Estimate) and isinstance(best, Estimate) and value.overlaps(best)
 
 
 def _best(numbers: Sequence[float], order: str | None) -> list[int]:
@@ -200,7 +239,7 @@ def _cell_md(text: str) -> str:
 
 def _shown_md(cell: Shown) -> str:
     text = _cell_md(cell.text)
-    text = f"**{text}**" if cell.best else text
+    text = (f"**{text}**" if cell.best else text) + cell.tail.replace("|", "\\|")
     return f"{text} ({cell.interval})" if cell.interval else text
 
 
@@ -208,11 +247,15 @@ def _class(column: Column) -> str:
     return ' class="number"' if column.format else ""
 
 
+def _lines_html(text: str) -> str:
+    return escape(text).replace("\n", "<br>\n")
+
+
 def _row_html(columns: Sequence[Column], row: Sequence[Shown]) -> str:
     cells = []
     for i, (column, cell) in enumerate(zip(columns, row, strict=True)):
         text = escape(cell.text)
-        text = f"<strong>{text}</strong>" if cell.best else text
+        text = (f"<strong>{text}</strong>" if cell.best else text) + escape(cell.tail)
         if cell.interval:
             text += f"<small>{escape(cell.interval)}</small>"
         kind, scope = ("th", ' scope="row"') if i == 0 else ("td", "")

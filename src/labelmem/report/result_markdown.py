@@ -1,0 +1,49 @@
+"""Recorded results in Markdown: short for a README, or with every figure."""
+
+from __future__ import annotations
+
+from labelmem.report.result_ablation import ablation_of
+from labelmem.report.result_grid import grid_of, printed_of
+from labelmem.report.result_speed import speed_of
+from labelmem.report.result_tables import NOTE, caption_of, notes_of, table_of
+from labelmem.report.results import TableResults
+from labelmem.report.tables import Table, to_markdown
+
+__all__ = ["full_markdown_of", "markdown_of"]
+
+
+def markdown_of(results: TableResults) -> str:
+    """A table for a README: methods by data sets, the paper's figures, costs, and variants."""
+    tables: list[Table | None] = []
+    if not results.only_ablation:
+        tables += [grid_of(results), printed_of(results), speed_of(results)]
+    tables.append(ablation_of(results))
+    parts = [_with_words(table) for table in tables if table is not None]
+    return "\n\n".join([*parts, _made_from(results), NOTE])
+
+
+def full_markdown_of(results: TableResults) -> str:
+    """The same, and the methods on each data set with all their figures and intervals."""
+    parts = [markdown_of(results)]
+    parts += [_with_words(table_of(results, one), intervals=True) for one in results.datasets]
+    return "\n\n".join(parts)
+
+
+def _with_words(table: Table, intervals: bool = False) -> str:
+    """A table below its caption, and below it what must be known to read it."""
+    parts = [f"**{table.caption}**", to_markdown(table, intervals)]
+    remarks = table.note.split("\n") if table.note else []
+    if len(remarks) > 1:
+        remarks = ["\n".join(f"- {remark}" for remark in remarks)]
+    parts += remarks
+    return "\n\n".join(parts)
+
+
+def _made_from(results: TableResults) -> str:
+    """Which data each column is made from, and how."""
+    lines = ["**The runs.**", ""]
+    for one in results.datasets:
+        title, extent = caption_of(one)
+        told = [f"`{one.dataset}`, {title}: {extent}", *notes_of(one)]
+        lines.append(f"- {' '.join(told)} Made by `{results.command(one.dataset)}`.")
+    return "\n".join(lines)

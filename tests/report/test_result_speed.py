@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from report.made_up import METHODS, Record, made_up, many
+from report.reading import loaded, rows_of, variant
+
+from labelmem.report.result_speed import speed_of
+from labelmem.report.results import TableResults
+from labelmem.report.tables import Table, to_markdown
+
+
+def timed(method: str, us: float, **changes: object) -> Record:
+    return made_up(method, us_per_token=us, parameters=1234567, **changes)
+
+
+def speed(table: TableResults) -> Table:
+    found = speed_of(table)
+    assert found is not None
+    return found
+
+
+def test_costs_on_the_first_data_set_in_units_of_lmn(tmp_path: Path) -> None:
+    runs = timed("lmn", 200.0), timed("unigram", 0.5), timed("lmn-paper", 4300.0)
+    table = loaded(tmp_path, *runs, timed("static", 1.0, dataset="geolife"), variant("no-key"))
+    assert rows_of(to_markdown(speed(table))) == [
+        ["method", "parameters", "µs per token", "times lmn"],
+        ["---", "---:", "---:", "---:"],
+        ["unigram", "1,234,567", "0.5", "0.0025"],
+        ["lmn-paper", "1,234,567", "4,300.0", "22"],
+        ["lmn", "1,234,567", "200.0", "1"],
+    ]
+    assert speed(table).note == "Timed on cpu, 2 threads."
+
+
+def test_times_of_different_devices_are_not_compared(tmp_path: Path) -> None:
+    runs = timed("lmn", 10.0, device="GPU"), timed("static", 20.0)
+    table = speed(loaded(tmp_path, *runs))
+    assert {row["method"]: row["times"] for row in table.rows} == {"static": None, "lmn": "1"}
+    assert table.note == "Timed on GPU and cpu, 2 threads."
+
+
+def test_without_lmn_there_is_no_unit(tmp_path: Path) -> None:
+    table = speed(loaded(tmp_path, made_up("static")))
+    assert [column.key for column in table.columns] == ["method", "parameters", "us"]
+    assert rows_of(to_markdown(table))[2] == ["static", "–", "120.0"]  # an older record
+
+
+def test_nothing_was_timed(tmp_path: Path) -> None:
+    run = made_up()
+    del run["us_per_token"]
+    assert speed_of(loaded(tmp_path, run)) is None
+
+
+def test_all_of_table_2(tmp_path: Path) -> None:
+    assert len(speed(loaded(tmp_path, *many(seeds=1, variants=True))).rows) == len(METHODS)
