@@ -17,6 +17,7 @@ from labelmem.data import Sequences, load
 from labelmem.data.split import Part
 from labelmem.errors import ConfigError
 from labelmem.evaluation import evaluate
+from labelmem.experiments.keeping import keep
 from labelmem.experiments.records import digest
 from labelmem.experiments.table import Run
 from labelmem.models import (
@@ -29,7 +30,6 @@ from labelmem.models import (
 )
 from labelmem.online import OnlineMethod
 from labelmem.progress import progress_bar
-from labelmem.storage import load_state, save_state
 
 __all__ = ["SequenceTask"]
 
@@ -135,15 +135,13 @@ class SequenceTask:
             model = MODELS[kind](self.labels, **settings).to(self.device)
         of = [self.run.dataset, self.run.seed, self.extent(), kind, settings, training]
         name = digest(of if without is None else [*of, without])
-        path = self.work / f"model-{name}.safetensors"
-        if path.exists():
-            weights, _ = load_state(path, "model")
-            model.load_state_dict(weights)
-        else:
-            checkpoint = path.with_suffix(".checkpoint")
-            self._train(model, training, checkpoint, without)
-            save_state(path, "model", model.state_dict(), {"model": settings, "training": training})
-            checkpoint.unlink(missing_ok=True)
+        keep(
+            self.work / f"model-{name}.safetensors",
+            "model",
+            model,
+            lambda checkpoint: self._train(model, training, checkpoint, without),
+            {"model": settings, "training": training},
+        )
         return model.eval().requires_grad_(False)
 
     def extent(self) -> list[Any]:

@@ -11,11 +11,11 @@ from labelmem.baselines import method
 from labelmem.baselines.sequence_method import SequenceMethod
 from labelmem.errors import ConfigError, InputError, ModelError
 from labelmem.experiments.contender import Contender
+from labelmem.experiments.keeping import keep
 from labelmem.experiments.records import digest
 from labelmem.experiments.task import SequenceTask
 from labelmem.progress import progress_bar
 from labelmem.search import Point
-from labelmem.storage import load_state, save_state
 
 __all__ = ["TrainedContender", "trained"]
 
@@ -47,14 +47,13 @@ def trained(
     made = cls(task.labels, cls.chosen_options(**options, seed=seed), task.device)
     setting = {"options": dict(options), "training": dict(training)}
     key = digest([task.run.dataset, seed, task.extent(), name, setting])
-    path = task.work / f"{name}-{key}.safetensors"
-    if path.exists():
-        weights, _ = load_state(path, "network")
-        made.network.load_state_dict(weights)
-    else:
-        _train(task, made, {**training, "seed": seed}, path.with_suffix(".checkpoint"))
-        save_state(path, "network", made.network.state_dict(), setting)
-        path.with_suffix(".checkpoint").unlink(missing_ok=True)
+    keep(
+        task.work / f"{name}-{key}.safetensors",
+        "network",
+        made.network,
+        lambda checkpoint: _train(task, made, {**training, "seed": seed}, checkpoint),
+        setting,
+    )
     made.network.requires_grad_(False)
     return made
 
