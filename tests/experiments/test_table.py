@@ -148,3 +148,23 @@ def test_unknown_tables_are_refused(tmp_path: Path) -> None:
         load_table(str(tmp_path / "bad.toml"))
     with pytest.raises(ConfigError, match="there is no method 'magic'"):
         contender("magic")
+
+
+def test_a_row_like_another_says_only_what_differs(tmp_path: Path) -> None:
+    table = written(
+        tmp_path,
+        "[method.m]\nmodel={dim=8,kind='h'}\nfolds=4\nsettings={trials=2}\n",
+        "[method.m.dataset.b]\nmodel={dim=16}\nfolds=2\nsettings={trials=1}\n",
+        "[method.n]\nlike='m'\nwithout=['folds']\nmodel={kind='g'}\ntitle='other'\n",
+    )
+    _, n, _, on_b = table.runs("paper", seeds=[0])
+    assert n.config["options"] == {"is": "m", "model": {"dim": 8, "kind": "g"}}
+    assert on_b.config["options"] == {"is": "m", "model": {"dim": 16, "kind": "g"}}
+    assert (n.config["trials"], on_b.config["trials"]) == (2, 1)
+    assert table.row("n").title == "other"
+
+
+def test_a_size_may_have_fewer_methods(tmp_path: Path) -> None:
+    table = written(tmp_path, "[size.short]\nseeds=[0]\ntrials=1\nmethods=['n']\n")
+    assert [run.method for run in table.runs("short")] == ["n", "n"]
+    assert [run.method for run in table.runs("short", methods=["m"])] == ["m", "m"]

@@ -14,7 +14,7 @@ from labelmem.experiments.records import Record
 
 __all__ = ["Row", "Run", "Table", "load_table", "merged", "table_names"]
 
-ABOUT = ("title", "note", "datasets", "dataset")
+ABOUT = ("title", "note", "datasets", "dataset", "settings")
 """What ``[method.ROW]`` says of the row itself; all the rest is options of its method."""
 
 
@@ -60,10 +60,18 @@ class Row:
     """Options that differ on some data sets."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Options of its method, at every size."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """What it has other than the size says, e.g. fewer trials."""
 
     def options_on(self, dataset: str) -> dict[str, Any]:
         """Options of its method on one data set."""
-        return merged(self.options, self.dataset.get(dataset, {}))
+        said = dict(self.dataset.get(dataset, {}))
+        said.pop("settings", None)
+        return merged(self.options, said)
+
+    def settings_on(self, dataset: str) -> Mapping[str, Any]:
+        """What it has other than the size says, on one data set."""
+        return merged(self.settings, self.dataset.get(dataset, {}).get("settings", {}))
 
 
 @dataclass(frozen=True)
@@ -79,7 +87,7 @@ class Table:
     datasets: Sequence[str]
     methods: Sequence[str]
     sizes: Mapping[str, Mapping[str, Any]]
-    """For each size: seeds, trials, options of the experiment, and data sets if not all."""
+    """For each size: seeds, trials, options of the experiment; data sets and methods if not all."""
     options: Mapping[str, Mapping[str, Any]]
     """What the file says of single rows; see :meth:`row`."""
     published: Mapping[str, Mapping[str, Mapping[str, float]]]
@@ -88,11 +96,31 @@ class Table:
     """By data set and method, why there is no figure; only who names both gets the run."""
 
     def row(self, method: str) -> Row:
-        """What is said of a row; of most methods that is nothing."""
-        said = self.options.get(method, {})
+        """What is said of a row; of most methods that is nothing.
+
+        ``like = "ROW"`` makes it a variant of another one, with all that is said of that one except
+        the options named in ``without``.
+        """
+        said = dict(self.options.get(method, {}))
+        like, without = said.pop("like", None), said.pop("without", ())
         about = {key: said[key] for key in ABOUT if key in said}
         options = {key: value for key, value in said.items() if key not in ABOUT}
-        return Row(method, options=options, **about)
+        if like is None:
+            return Row(method, options=options, **about)
+        # A variant: all that its model row says, but for what it leaves out or says itself.
+        other = self.row(like)
+
+        def kept(said: Mapping[str, Any]) -> dict[str, Any]:
+            return {key: value for key, value in said.items() if key not in without}
+
+        shared = {name: kept(of) for name, of in other.dataset.items()}
+        own = {"is": like} | options
+        about["dataset"] = {
+            name: merged(shared.get(name, {}), about.get("dataset", {}).get(name, {}))
+            for name in [*shared, *about.get("dataset", {})]
+        }
+        about["settings"] = merged(other.settings, about.get("settings", {}))
+        return Row(method, options=merged(kept(other.options), own), **about)
 
     def runs(
         self,
@@ -109,9 +137,10 @@ class Table:
         default = settings.pop("datasets", self.datasets)
         known = [*self.datasets, *(name for name in default if name not in self.datasets)]
         by_dataset = settings.pop("dataset", {})
+        usual = settings.pop("methods", self.methods)
         rows = [
             self.row(method)
-            for method in _chosen("method", methods, self.methods, self.methods, self.name)
+            for method in _chosen("method", methods, usual, self.methods, self.name)
         ]
         chosen = _chosen("dataset", datasets, default, known, self.name)
         named = datasets is not None and methods is not None
@@ -126,7 +155,8 @@ class Table:
             for seed in all_seeds if seeds is None else seeds:
                 for row in rows:
                     if self._has(row, dataset, named):
-                        config = shared | {"options": row.options_on(dataset)}
+                        config = merged(shared, row.settings_on(dataset))
+                        config["options"] = row.options_on(dataset)
                         yield Run(self.name, dataset, row.name, int(seed), size, config)
 
     def _has(self, row: Row, dataset: str, named: bool) -> bool:

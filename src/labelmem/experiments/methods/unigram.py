@@ -9,7 +9,7 @@ class Unigram(BaselineContender):
     """Only the smoothing is searched."""
 
     name = "unigram"
-    grid = {"smoothing": [0.01, 0.03, 0.1, 0.3, 1.0, 3.0]}
+    grid = {"smoothing": [0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0]}
     start = {"smoothing": 0.3}
 
 
