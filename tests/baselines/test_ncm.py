@@ -17,8 +17,8 @@ from labelmem.errors import ConfigError
 OPTIONS = [
     NCMOptions(),
     NCMOptions(temperature=7.0, prior=2.0),
-    NCMOptions("cosine", temperature=4.0),
-    NCMOptions("cosine", prior=0.5),
+    NCMOptions(metric="cosine", temperature=4.0),
+    NCMOptions(metric="cosine", prior=0.5),
 ]
 
 

@@ -11,17 +11,26 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from labelmem import Adapter, MemoryConfig
 from labelmem.errors import ConfigError, InputError, ModelError
 from labelmem.models import (
     MLP,
     FitOptions,
     GRUModel,
+    HistoryModel,
     LSTMModel,
-    RecurrentModel,
+    SequenceModel,
+    batches,
     fit_classifier,
     fit_sequences,
 )
-from labelmem.models.batches import batches_of_like_length, sequence_losses, split
+from labelmem.models.batches import (
+    batches_of_like_length,
+    batches_of_tokens,
+    first_sights,
+    sequence_losses,
+    split,
+)
 
 Step = tuple[int, int, dict[str, float]]
 
@@ -32,7 +41,7 @@ def seeded_mlp() -> MLP:
         return MLP(features=2, labels=2, hidden=(8,), dim=4)
 
 
-def seeded_gru(kind: type[RecurrentModel] = GRUModel, **options: Any) -> RecurrentModel:
+def seeded_gru(kind: type[SequenceModel] = GRUModel, **options: Any) -> SequenceModel:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         return kind(labels=5, dim=12, **options)  # type: ignore[call-arg]
@@ -63,17 +72,35 @@ def same(a: list[Tensor], b: list[Tensor]) -> bool:
     return all(map(torch.equal, a, b))
 
 
-def slow_sequence_loss(model: RecurrentModel, sequences: list[list[int]]) -> float:
-    """Mean loss of all labels, one stream and one step at a time."""
-    total, count = 0.0, 0
+def slow_sequence_loss(
+    model: SequenceModel, sequences: list[list[int]], new: bool = False, share: float = 0.0
+) -> float:
+    """Mean loss of all labels, or of the new ones and a share of others, step by step."""
+    total, count = 0.0, 0.0
     with torch.no_grad():
         for sequence in sequences:
-            state, token = model.initial_state(1), model.start_token
+            state, token, seen = model.initial_state(1), model.start_token, set[int]()
             for label in sequence:
                 logits, state = model(torch.tensor([token]), state)
-                total += cross_entropy(logits, torch.tensor([label])).item()
-                count, token = count + 1, label
+                weight = share if new and label in seen else 1.0
+                if new and label not in seen:
+                    logits[0, sorted(seen)] = -math.inf
+                total += weight * cross_entropy(logits, torch.tensor([label])).item()
+                count, token = count + weight, label
+                seen.add(label)
     return total / count
+
+
+def mean_loss(
+    model: SequenceModel, sequences: list[list[int]], options: FitOptions
+) -> tuple[float, float]:
+    """The same by the way that training goes, and the weights that it was made with."""
+    tensors = [torch.tensor(labels) for labels in sequences]
+    generator = torch.Generator().manual_seed(3)
+    total, count = 0.0, 0.0
+    for loss, weight in sequence_losses(model, tensors, options, generator):
+        total, count = total + loss.item() * weight, count + weight
+    return total / count, count
 
 
 def test_a_classifier_learns() -> None:
@@ -86,7 +113,7 @@ def test_a_classifier_learns() -> None:
 
 
 @pytest.mark.parametrize("kind", [GRUModel, LSTMModel])
-def test_a_recurrent_model_learns(kind: type[RecurrentModel]) -> None:
+def test_a_recurrent_model_learns(kind: type[SequenceModel]) -> None:
     model = seeded_gru(kind)
     result = fit_sequences(model, walks(), FitOptions(epochs=60, lr=0.02, patience=10, batch=8))
     assert result.history[0]["loss"] > 1.4
@@ -96,23 +123,94 @@ def test_a_recurrent_model_learns(kind: type[RecurrentModel]) -> None:
 @pytest.mark.parametrize("window", [1, 4, 64])
 @pytest.mark.parametrize("kind", [GRUModel, LSTMModel])
 def test_padding_windows_and_batches_do_not_change_the_loss(
-    kind: type[RecurrentModel], window: int
+    kind: type[SequenceModel], window: int
 ) -> None:
     model = seeded_gru(kind).eval()
+    loss, count = mean_loss(model, walks(), FitOptions(batch=5, window=window))
+    assert count == sum(map(len, walks()))
+    assert loss == pytest.approx(slow_sequence_loss(model, walks()), abs=1e-5)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3])
+@pytest.mark.parametrize("window", [1, 4, 64])
+@pytest.mark.parametrize("tokens", [None, 40])
+@pytest.mark.parametrize("kind", [GRUModel, HistoryModel])
+def test_new_labels_compete_with_new_labels_only(
+    kind: type[SequenceModel], tokens: int | None, window: int, share: float
+) -> None:
+    model = seeded_gru(kind).eval()
+    options = FitOptions(
+        batch=5, batch_tokens=tokens, window=window, objective="new", repeat_share=share
+    )
+    loss, count = mean_loss(model, walks(), options)
+    new = sum(len(set(labels)) for labels in walks())
+    assert count == pytest.approx(new + share * (sum(map(len, walks())) - new))
+    expected = slow_sequence_loss(model, walks(), new=True, share=share)
+    assert loss == pytest.approx(expected, abs=1e-5)
+
+
+def test_that_is_what_a_partition_asks_of_the_model() -> None:
+    model, sequence = seeded_gru(HistoryModel).eval(), [3, 1, 3, 3, 0, 1, 4, 2]
+    loss, count = mean_loss(model, [sequence], FitOptions(objective="new"))
+    adapter = Adapter(model, memory=MemoryConfig(margin=99.0), combiner=0.5, partition=True)
+    stream, token, mixed = adapter.stream(), model.start_token, 0.0
+    for t, label in enumerate(sequence):
+        surprise = -stream.predict(torch.tensor(token)).probs[label].log().item()
+        if label not in sequence[:t]:
+            # All but the first label, when memory is empty, also pay for theta.
+            mixed += surprise - (math.log(2) if t else 0.0)
+        stream.observe(label)
+        token = label
+    assert count == 5
+    assert loss == pytest.approx(mixed / 5, abs=1e-5)
+
+
+@pytest.mark.parametrize("objective", ["all", "new"])
+def test_few_logits_at_a_time_change_nothing(
+    objective: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = seeded_gru()
     sequences = [torch.tensor(labels) for labels in walks()]
-    generator = torch.Generator().manual_seed(3)
-    total, count = 0.0, 0
-    for loss, labels in sequence_losses(model, sequences, 5, window, generator):
-        total, count = total + loss.item() * labels, count + labels
-    assert count == sum(map(len, sequences))
-    assert total / count == pytest.approx(slow_sequence_loss(model, walks()), abs=1e-5)
+    options = FitOptions(batch=8, window=6, objective=objective)
+
+    def gradients() -> list[list[Tensor]]:
+        return [
+            list(torch.autograd.grad(loss, [model.head.weight, model.rnn.all_weights[0][0]]))
+            for loss, _ in sequence_losses(model, sequences, options, None)
+        ]
+
+    whole = gradients()
+    monkeypatch.setattr(batches, "_MOST_LOGITS", 7 * model.labels)
+    sizes: list[int] = []
+    model.head.register_forward_hook(lambda _, inputs, __: sizes.append(len(inputs[0])))
+    parts = gradients()
+    assert max(sizes) == 7 and len(sizes) > 2 * len(whole)
+    for expected, seen in zip(whole, parts, strict=True):
+        for a, b in zip(expected, seen, strict=True):
+            torch.testing.assert_close(a, b)
+
+
+def test_the_validation_loss_is_of_new_labels_only() -> None:
+    model = seeded_gru(HistoryModel)
+    options = FitOptions(epochs=3, objective="new", repeat_share=0.5)
+    result = fit_sequences(model, walks(), options, validation=walks(5))
+    expected = slow_sequence_loss(model, walks(5), new=True)
+    assert result.best["validation"] == pytest.approx(expected, rel=1e-4)
+
+
+def test_first_sights_of_random_rows() -> None:
+    rows = torch.randint(0, 6, (9, 14), generator=torch.Generator().manual_seed(0))
+    expected = [[y not in row[:t] for t, y in enumerate(row)] for row in rows.tolist()]
+    assert first_sights(rows).tolist() == expected
 
 
 def test_gradients_end_at_the_window() -> None:
     model = seeded_gru().eval()
     sequence = torch.tensor([0, 1, 2, 3, 4, 0])
-    whole = [loss for loss, _ in sequence_losses(model, [sequence], 1, 6, None)]
-    parts = [loss for loss, _ in sequence_losses(model, [sequence], 1, 3, None)]
+    whole, parts = (
+        [loss for loss, _ in sequence_losses(model, [sequence], FitOptions(window=window), None)]
+        for window in (6, 3)
+    )
     assert (len(whole), len(parts)) == (1, 2)
     (start,) = torch.autograd.grad(whole[0], model.embedding.start)
     assert start.abs().sum() > 0
@@ -206,6 +304,11 @@ def test_a_training_that_explodes_is_told_and_undone() -> None:
     assert same(weights(model), before)
 
 
+def test_a_bias_that_does_not_decay_on_its_own_is_told() -> None:
+    with pytest.raises(ConfigError, match=r"bias_decay is 0\.3.*GRUModel"):
+        fit_sequences(seeded_gru(), walks(), FitOptions(bias_decay=0.3))
+
+
 def test_frozen_parameters_stay() -> None:
     X, y = two_clouds()
     model = seeded_mlp()
@@ -221,13 +324,28 @@ def test_batches_hold_every_row_once_with_like_lengths_together() -> None:
     generator = torch.Generator().manual_seed(0)
     first, second = (batches_of_like_length(lengths, 4, generator) for _ in range(2))
     assert first != second
-    for batches in (first, second, batches_of_like_length(lengths, 4, None)):
-        assert sorted(row for batch in batches for row in batch) == list(range(403))
-        assert all(len(batch) <= 4 for batch in batches)
-        sizes = [[lengths[row] for row in batch] for batch in batches]
+    for made in (first, second, batches_of_like_length(lengths, 4, None)):
+        assert sorted(row for batch in made for row in batch) == list(range(403))
+        assert all(len(batch) <= 4 for batch in made)
+        sizes = [[lengths[row] for row in batch] for batch in made]
         assert all(sorted(batch, reverse=True) == batch for batch in sizes)
         padding = sum(max(batch) - size for batch in sizes for size in batch)
         assert padding < 0.2 * sum(lengths)
+
+
+def test_batches_of_tokens_are_filled_but_not_over() -> None:
+    rng = random.Random(0)
+    lengths = [rng.randrange(1, 60) for _ in range(403)] + [5000]
+    generator = torch.Generator().manual_seed(0)
+    first, second = (batches_of_tokens(lengths, 300, generator) for _ in range(2))
+    assert first != second
+    for made in (first, second, batches_of_tokens(lengths, 300, None)):
+        assert sorted(row for batch in made for row in batch) == list(range(404))
+        sizes = [[lengths[row] for row in batch] for batch in made]
+        assert all(sorted(batch, reverse=True) == batch for batch in sizes)
+        assert [5000] in sizes
+        assert all(batch[0] * len(batch) <= 300 for batch in sizes if batch != [5000])
+        assert len(made) < 1.4 * sum(lengths[:-1]) / 300
 
 
 @pytest.mark.parametrize(("count", "share"), [(10, 0.2), (10, 0.0), (2, 0.01), (1, 0.5), (3, 0.99)])
@@ -284,6 +402,8 @@ def test_bad_examples_are_told(X: Tensor, y: Tensor) -> None:
     [
         *({"epochs": 0}, {"batch": 0}, {"lr": 0.0}, {"lr": math.nan}, {"weight_decay": -1.0}),
         *({"clip": 0.0}, {"window": 0}, {"validation": 1.0}, {"patience": 0}),
+        *({"bias_decay": -0.1}, {"batch_tokens": 0}, {"objective": "old"}),
+        *({"repeat_share": -0.1, "objective": "new"}, {"repeat_share": 0.1}),
     ],
     ids=str,
 )

@@ -2,16 +2,43 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from labelmem.baselines.slots import FREE, no_slots, opened
+from labelmem.baselines.base import masked_softmax, require
+from labelmem.baselines.model_method import ModelStep
+from labelmem.baselines.slots import FREE, no_slots, opened, overwritten
 from labelmem.baselines.state import wider
 from labelmem.trees import chosen
 
-__all__ = ["ClassMeans", "OwnMeans"]
+__all__ = ["ClassMeans", "MeansOptions", "OwnMeans", "answered"]
+
+
+@dataclass(frozen=True)
+class MeansOptions:
+    """What methods with a mean for each label can choose."""
+
+    temperature: float = 1.0
+    """Factor on the scores inside the softmax: the larger, the more sure."""
+    prior: float | None = None
+    """The most vectors that a label's training mean counts as; None: as many as there were.
+    The smaller, the faster a stream moves its means."""
+    frequency: float = 0.0
+    """Exponent on the number of vectors in a mean: 0 takes all labels as equally likely, 1 is the
+    prior of a Gaussian model with as many examples."""
+    theta: float = 1.0
+    """Weight of the means against the model; below 1 labels without a mean are predicted too."""
+
+    def __post_init__(self) -> None:
+        good = 0 < self.temperature < math.inf
+        require(good, "temperature", self.temperature, "must be a positive number")
+        require(self.prior is None or self.prior > 0, "prior", self.prior, "must be positive")
+        good = 0 <= self.frequency < math.inf
+        require(good, "frequency", self.frequency, "must be a number from 0")
+        require(0 <= self.theta <= 1, "theta", self.theta, "must lie in [0, 1]")
 
 
 @dataclass(frozen=True)
@@ -82,3 +109,35 @@ class OwnMeans:
         new_means = means.scatter(1, at[..., None].expand(-1, 1, means.shape[2]), mean[:, None])
         new_counts = counts.scatter(1, at, (count + 1)[:, None])
         return OwnMeans(ids, chosen(mask, new_means, means), chosen(mask, new_counts, counts))
+
+
+def answered(
+    step: ModelStep,
+    shared: tuple[Tensor, Tensor],
+    own: tuple[Tensor, Tensor, Tensor],
+    options: MeansOptions,
+) -> ModelStep:
+    """The step with the belief that the scores of the means lead to.
+
+    Parameters
+    ----------
+    shared
+        Scores (n, L) of the means of training, and how many vectors (L,) are in each.
+    own
+        The labels (n, K) whose means the streams have moved, their scores and their counts.
+    """
+    score, count = shared
+    ids, own_score, own_count = own
+    n, width = step.probs.shape
+    scores = overwritten(wider(score, width), ids, own_score)
+    counts = overwritten(wider(count.expand(n, -1), width), ids, own_count)
+    valid = counts > 0
+    scores = options.temperature * scores
+    if options.frequency:
+        scores = scores + options.frequency * torch.where(valid, counts, 1.0).log()
+    s = masked_softmax(scores, valid).to(step.h.dtype)
+    r = step.model_probs
+    if r is None or options.theta == 1:
+        return replace(step, probs=s, memory_probs=s)
+    theta = options.theta * valid.any(dim=1, keepdim=True)
+    return replace(step, probs=(1 - theta) * r + theta * s, memory_probs=s)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
@@ -11,33 +10,25 @@ import torch
 from torch import Tensor
 
 from labelmem import functional as F
-from labelmem.baselines.base import masked_softmax, refuse_options, require
-from labelmem.baselines.class_means import ClassMeans, OwnMeans
+from labelmem.baselines.base import refuse_options, require
+from labelmem.baselines.class_means import ClassMeans, MeansOptions, OwnMeans, answered
 from labelmem.baselines.model_method import ModelMethod, ModelState, ModelStep
-from labelmem.baselines.slots import FREE, overwritten
 from labelmem.online import Recorded
 
 __all__ = ["NCM", "NCMOptions"]
 
 
 @dataclass(frozen=True)
-class NCMOptions:
-    """How near is near."""
+class NCMOptions(MeansOptions):
+    """How near is near, and how far to trust it."""
 
     metric: Literal["euclidean", "cosine"] = "euclidean"
     """Squared distance divided by the dimension, or cosine."""
-    temperature: float = 1.0
-    """Factor on the closeness inside the softmax: the larger, the more sure."""
-    prior: float | None = None
-    """The most vectors that a label's training mean counts as; None: as many as there were.
-    The smaller, the faster a stream moves its means."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         known = self.metric in ("euclidean", "cosine")
         require(known, "metric", self.metric, "must be 'euclidean' or 'cosine'")
-        good = self.temperature > 0 and math.isfinite(self.temperature)
-        require(good, "temperature", self.temperature, "must be a positive number")
-        require(self.prior is None or self.prior > 0, "prior", self.prior, "must be positive")
 
 
 @dataclass
@@ -62,8 +53,9 @@ class NCM(ModelMethod[NCMState, NCMOptions]):
     """Classify by the nearest of the running class means of the frozen model's h.
 
     Means fitted on training streams are shared; each stream continues those of the labels it meets,
-    and starts new ones for labels of its own. A label without a mean has probability 0, and while
-    there is no mean at all nothing is predicted.
+    and starts new ones for labels of its own. With s the softmax of the closeness,
+    ``P = (1 - theta) r + theta s``; by default that is s alone: a label without a mean has
+    probability 0, and while there is no mean at all nothing is predicted.
 
     Examples
     --------
@@ -105,16 +97,15 @@ class NCM(ModelMethod[NCMState, NCMOptions]):
         return NCMState(streams, model, own.ids, own.mean, own.count)
 
     def advance(self, state: NCMState, x: Any, width: int) -> ModelStep:
-        """Softmax of the closeness to every mean."""
+        """Softmax of the closeness to every mean, mixed with the model where it is asked for."""
         step = self.see(state, x, width)
         shared, own = self._means(step.h), _sized(state.own, step.h)
-        scores = step.h.new_zeros(state.streams, width)
-        scores[:, : len(shared.mean)] = self._closeness(step.h, shared.mean)
-        scores = overwritten(scores, own.ids, self._closeness(step.h, own.mean))
-        valid = torch.zeros_like(scores, dtype=torch.bool)
-        valid[:, : len(shared.mean)] = shared.count > 0
-        valid = overwritten(valid, own.ids, own.ids != FREE)
-        return replace(step, probs=masked_softmax(scores, valid))
+        return answered(
+            step,
+            (self._closeness(step.h, shared.mean), shared.count),
+            (own.ids, self._closeness(step.h, own.mean), own.count),
+            self.options,
+        )
 
     def learn(self, state: NCMState, step: ModelStep, y: Tensor, mask: Tensor | None) -> None:
         """Move the mean of the label towards h."""
@@ -128,11 +119,10 @@ class NCM(ModelMethod[NCMState, NCMOptions]):
 
     def _closeness(self, h: Tensor, means: Tensor) -> Tensor:
         """Of h (n, d) to shared means (K, d) or each stream's own (n, K, d), as (n, K)."""
-        factor = self.options.temperature
         if self.options.metric == "cosine":
-            return factor * _dots(F.normalise(h), F.normalise(means))
+            return _dots(F.normalise(h), F.normalise(means))
         # -|h - mean|^2 without |h|^2, which all labels share, so that the softmax drops it.
-        return factor * (2 * _dots(h, means) - means.square().sum(dim=-1)) / h.shape[1]
+        return (2 * _dots(h, means) - means.square().sum(dim=-1)) / h.shape[1]
 
 
 def _dots(h: Tensor, means: Tensor) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -16,11 +17,12 @@ from labelmem.baselines.model_method import ModelMethod, ModelState, ModelStep
 from labelmem.baselines.state import wider
 from labelmem.errors import InputError
 from labelmem.online import Step
-from labelmem.trees import chosen, tree_map
+from labelmem.trees import chosen, leaves, tree_map
 
 __all__ = ["SGDAll", "SGDAllOptions"]
 
 _MODEL_ERRORS = (RuntimeError, ValueError, IndexError, TypeError)
+_MOST = 2**28  # slopes held at once: a gigabyte, and what autograd needs beside it
 
 
 @dataclass(frozen=True)
@@ -100,9 +102,7 @@ class SGDAll(ModelMethod[SGDAllState, SGDAllOptions]):
         """What each stream's own copy of the model says."""
         self.backbone.check_open()
         self.backbone.model.eval()
-        scores, model_state = self._mapped(
-            self._scores, state.weights, state.rows, x, state.model, streams=state.streams
-        )
+        scores, model_state = self._mapped(self._scores, state.weights, state.rows, x, state.model)
         refuse_infinite(scores)
         scores = wider(scores, width)
         probs = masked_softmax(scores, self._has(state.own, scores.shape[1]))
@@ -119,19 +119,41 @@ class SGDAll(ModelMethod[SGDAllState, SGDAllOptions]):
         rows = {name: wider(tensor, extra) for name, tensor in state.rows.items()}
         y = y.clamp(max=len(self.known) + extra - 1)
         has = self._has(own, len(self.known) + extra)
-        slopes = self._mapped(
-            grad(self._loss, argnums=(0, 1)),
-            *(state.weights, rows, step.x, state.model, y, has),
-            streams=state.streams,
-        )
+        weights = self._copied(state.weights)
         start = {name: p[None] for name, p in self._weights().items()}
-        origin = {name: torch.zeros_like(tensor) for name, tensor in rows.items()}
-        new = tree_map(self._stepped, (state.weights, rows), slopes, (start, origin))
-        state.weights, state.rows = chosen(mask, new, (state.weights, rows))
-        state.own = own
+        origin = {name: torch.zeros_like(tensor[:1]) for name, tensor in rows.items()}
+        moves = torch.ones_like(y) if mask is None else mask
+        for part in self._parts(state.streams):
+            here, given, moving = tree_map(
+                lambda leaf, part=part: leaf[part],
+                ((weights, rows), (step.x, state.model, y, has), moves.to(self.dtype)),
+            )
+            slopes = self._mapped(grad(self._loss, argnums=(0, 1)), *here, *given)
+            tree_map(partial(self._step_, moving), here, slopes, (start, origin))
+        state.weights, state.rows, state.own = weights, rows, own
 
-    def _stepped(self, weight: Tensor, slope: Tensor, origin: Tensor) -> Tensor:
-        return weight - self.options.lr * slope - self.options.decay * (weight - origin)
+    def _copied(self, weights: dict[str, Tensor]) -> dict[str, Tensor]:
+        """The weights as the streams' own, to be changed in place."""
+        model = self._weights()
+        return {
+            name: weight.clone(memory_format=torch.contiguous_format)
+            if weight.data_ptr() == model[name].data_ptr()
+            else weight
+            for name, weight in weights.items()
+        }
+
+    def _parts(self, streams: int) -> list[slice]:
+        """As many streams at a time as their slopes have room."""
+        size = sum(weight.numel() for weight in self._weights().values())
+        most = max(1, _MOST // size)
+        return [slice(first, first + most) for first in range(0, streams, most)]
+
+    def _step_(self, moving: Tensor, weight: Tensor, slope: Tensor, origin: Tensor) -> None:
+        """Step in place where the streams are ``moving``, elsewhere by exactly nothing."""
+        moving = moving.view(-1, *[1] * (weight.ndim - 1))
+        if self.options.decay:
+            weight.lerp_(origin.expand_as(weight), self.options.decay * moving.expand_as(weight))
+        weight.addcmul_(slope, moving, value=-self.options.lr)
 
     def _scores(
         self, weights: dict[str, Tensor], rows: dict[str, Tensor], x: Any, model_state: Any
@@ -171,8 +193,9 @@ class SGDAll(ModelMethod[SGDAllState, SGDAllOptions]):
         log_p = torch.log_softmax(torch.where(has, scores, -torch.inf), dim=0)
         return -log_p.gather(0, y[None])[0]
 
-    def _mapped(self, f: Callable[..., Any], *args: Any, streams: int) -> Any:
+    def _mapped(self, f: Callable[..., Any], *args: Any) -> Any:
         """Apply ``f``, written for one stream, to all of them."""
+        streams = len(next(leaves(args)))
         if streams > 1 and not self._one_by_one:
             try:
                 return vmap(f)(*args)

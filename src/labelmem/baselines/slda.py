@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -10,10 +9,9 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from labelmem.baselines.base import masked_softmax, refuse_options, require
-from labelmem.baselines.class_means import ClassMeans, OwnMeans
+from labelmem.baselines.base import refuse_options, require
+from labelmem.baselines.class_means import ClassMeans, MeansOptions, OwnMeans, answered
 from labelmem.baselines.model_method import ModelMethod, ModelState, ModelStep
-from labelmem.baselines.slots import FREE, overwritten
 from labelmem.baselines.state import wider
 from labelmem.online import Recorded
 from labelmem.trees import chosen
@@ -22,21 +20,15 @@ __all__ = ["SLDA", "SLDAOptions"]
 
 
 @dataclass(frozen=True)
-class SLDAOptions:
-    """How far to trust the covariance, and how sure to be."""
+class SLDAOptions(MeansOptions):
+    """How far to trust the covariance; at temperature 1 the belief is the Gaussian model's."""
 
     shrinkage: float = 1e-2
     """Share of the training covariance that is replaced by its mean variance in all directions."""
-    temperature: float = 1.0
-    """Factor on the discriminants inside the softmax; 1 is the posterior of the Gaussian model."""
-    prior: float | None = None
-    """The most vectors that a label's training mean counts as; None: as many as there were."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require(0 < self.shrinkage <= 1, "shrinkage", self.shrinkage, "must lie in (0, 1]")
-        good = self.temperature > 0 and math.isfinite(self.temperature)
-        require(good, "temperature", self.temperature, "must be a positive number")
-        require(self.prior is None or self.prior > 0, "prior", self.prior, "must be positive")
 
 
 @dataclass(frozen=True)
@@ -86,7 +78,8 @@ class SLDA(ModelMethod[SLDAState, SLDAOptions]):
     """Gaussian classes with running means and one shared covariance, on the frozen model's h.
 
     Means and covariance start from the training streams; each stream continues both. Discriminants
-    are ``mean' A h - mean' A mean / 2`` with A the inverse covariance. A label without a mean has
+    are ``mean' A h - mean' A mean / 2`` with A the inverse covariance. With s their softmax,
+    ``P = (1 - theta) r + theta s``; by default that is s alone: a label without a mean has
     probability 0, and while there is no mean at all nothing is predicted.
 
     Notes
@@ -174,20 +167,19 @@ class SLDA(ModelMethod[SLDAState, SLDAOptions]):
 
     @torch.no_grad()
     def advance(self, state: SLDAState, x: Any, width: int) -> ModelStep:
-        """Softmax of the discriminants."""
+        """Softmax of the discriminants, mixed with the model where it is asked for."""
         step = self.see(state, x, width)
         state, h = self._sized(state, step.h), step.h.double()
-        shared = self._fitted(h.shape[1]).means
+        shared, total = self._fitted(h.shape[1]).means, state.total[:, None]
         projected = torch.einsum("nij,nj->ni", state.inverse, h)
-        scores = h.new_zeros(state.streams, width)
-        scores[:, : len(shared.mean)] = projected @ shared.mean.T - state.length / 2
+        scores = projected @ shared.mean.T - state.length / 2
         own = torch.einsum("nkd,nd->nk", state.mean, projected) - state.own_length / 2
-        scores = overwritten(scores, state.ids, own) * state.total[:, None]
-        valid = torch.zeros_like(scores, dtype=torch.bool)
-        valid[:, : len(shared.mean)] = shared.count > 0
-        valid = overwritten(valid, state.ids, state.ids != FREE)
-        probs = masked_softmax(self.options.temperature * scores, valid)
-        return replace(step, probs=probs.to(step.h.dtype))
+        return answered(
+            step,
+            (scores * total, shared.count),
+            (state.ids, own * total, state.count),
+            self.options,
+        )
 
     def learn(self, state: SLDAState, step: ModelStep, y: Tensor, mask: Tensor | None) -> None:
         """Update the inverse scatter (Sherman-Morrison), then move the label's mean."""

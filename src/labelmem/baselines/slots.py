@@ -41,9 +41,10 @@ def opened(ids: Tensor, y: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]
     position = (hit * torch.arange(ids.shape[1], device=ids.device)).sum(dim=1)
     slot = torch.where(known, position, used)
     joins = ~known if mask is None else ~known & mask
-    if bool(joins.any()):
-        ids = wider(ids, int(slot[joins].max()) + 1, FREE).clone()
-        ids[joins, slot[joins]] = y[joins]
+    # The one question to the device: how many slots are needed.
+    ids = wider(ids, int(torch.where(joins, slot + 1, 1).amax()), FREE)
+    here = torch.arange(ids.shape[1], device=ids.device) == slot[:, None]
+    ids = torch.where(here & joins[:, None], y[:, None], ids)
     return ids, slot.clamp(max=ids.shape[1] - 1)
 
 

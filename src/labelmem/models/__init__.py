@@ -1,4 +1,4 @@
-"""Classifiers to adapt: recurrent ones for label sequences, feed-forward ones for inputs.
+"""Classifiers to adapt: some for label sequences, feed-forward ones for inputs.
 
 Any model of your own works as well; these are what the experiments and examples use.
 """
@@ -6,9 +6,10 @@ Any model of your own works as well; these are what the experiments and examples
 from labelmem.models.convnet import ConvNet
 from labelmem.models.fit_options import FitOptions, FitResult
 from labelmem.models.gru import GRUModel
+from labelmem.models.history import HistoryModel
 from labelmem.models.lstm import LSTMModel
 from labelmem.models.mlp import MLP
-from labelmem.models.recurrent import RecurrentModel, State
+from labelmem.models.recurrent import RecurrentModel, SequenceModel, State
 from labelmem.models.training import fit_classifier, fit_sequences
 
 __all__ = [
@@ -17,8 +18,10 @@ __all__ = [
     "FitOptions",
     "FitResult",
     "GRUModel",
+    "HistoryModel",
     "LSTMModel",
     "RecurrentModel",
+    "SequenceModel",
     "State",
     "fit_classifier",
     "fit_sequences",

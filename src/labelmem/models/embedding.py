@@ -24,6 +24,8 @@ class TokenEmbedding(nn.Module):
         Factor between a row of ``weight`` and the vector it stands for. Vectors start with entries
         of variance 1 whatever the scale; an output layer that shares the weight wants rows of
         length 1, which ``scale = dim ** 0.5`` gives.
+    learn_start
+        Whether the start has a vector to learn; if not, it stays zero.
 
     Examples
     --------
@@ -34,12 +36,17 @@ class TokenEmbedding(nn.Module):
     True
     """
 
-    def __init__(self, labels: int, dim: int, scale: float = 1.0) -> None:
+    start: Tensor
+
+    def __init__(self, labels: int, dim: int, scale: float = 1.0, learn_start: bool = True) -> None:
         super().__init__()
         self.labels = labels
         self.scale = scale
         self.weight = nn.Parameter(torch.randn(labels, dim) / scale)
-        self.start = nn.Parameter(torch.zeros(dim))
+        if learn_start:
+            self.start = nn.Parameter(torch.zeros(dim))
+        else:
+            self.register_buffer("start", torch.zeros(dim), persistent=False)
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Vectors (..., dim) of tokens (...); a token beyond the start is an error of torch."""

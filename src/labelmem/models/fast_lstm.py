@@ -21,8 +21,8 @@ RATES = ("embedding", *CELL, "head", "head_bias")
 
 FastState: TypeAlias = dict[str, Any]
 """``h`` and ``c`` (n, dim), and how far each stream's weights are from the shared ones: ``cell``,
-by name (n, ...), ``rows`` of the labels' vectors (n, L + 1, dim), and ``head`` (n, L, dim + 1), the
-bias in its last column."""
+by name (n, ...), ``rows`` of the labels' vectors (n, L + 1, dim), and ``head`` (n, dim + 1, L), the
+bias in its last row."""
 
 
 @dataclass
@@ -98,7 +98,7 @@ class FastLSTM(nn.Module):
             "c": zeros(n, dim),
             "cell": {name: zeros(n, *getattr(self.cell, name).shape) for name in CELL},
             "rows": zeros(n, self.labels + 1, dim),
-            "head": zeros(n, self.labels, dim + 1),
+            "head": zeros(n, dim + 1, self.labels),
         }
 
     def forward(self, tokens: Tensor, state: FastState) -> tuple[Tensor, FastState]:
@@ -169,9 +169,10 @@ class FastLSTM(nn.Module):
     ) -> tuple[Tensor, tuple[Tensor, Tensor, Tensor]]:
         """One stream: -log P(y), and the logits, h and c behind it."""
         h, c = lstm_cell(x, h, c, *(getattr(self.cell, name) + moved[name] for name in CELL))
-        seen = pad(h, (0, 1), value=1.0)
-        logits = linear(h, self.head.weight, self.head.bias) + head @ seen
-        logits = logits + (right @ seen) @ left
+        # Rows times matrices, there and back: several times faster than matrices times columns.
+        seen = pad(h, (0, 1), value=1.0)[None]
+        moved_logits = seen @ head + (seen @ right.T) @ left
+        logits = linear(h, self.head.weight, self.head.bias) + moved_logits[0]
         loss = torch.logsumexp(logits, 0) - logits.gather(0, y[None])[0]
         return loss, (logits, h, c)
 
@@ -182,8 +183,8 @@ def fold_(state: FastState, trail: Trail) -> None:
     stream = torch.arange(len(state["h"]), device=state["h"].device)
     for tokens, rows in zip(trail.tokens, trail.rows, strict=True):
         state["rows"].index_put_((stream, tokens), rows, accumulate=True)
-    left, right = torch.stack(trail.left, 2), torch.stack(trail.right, 1)
-    state["head"].baddbmm_(left, right)
+    left, right = torch.stack(trail.left, 1), torch.stack(trail.right, 2)
+    state["head"].baddbmm_(right, left)
 
 
 def _where(known: Tensor, value: Tensor) -> Tensor:

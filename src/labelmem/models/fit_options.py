@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from labelmem.errors import ConfigError
 
-__all__ = ["FitOptions", "FitResult"]
+__all__ = ["FitOptions", "FitResult", "Objective"]
+
+Objective = Literal["all", "new"]
+"""Which labels of a sequence count."""
 
 
 @dataclass(frozen=True)
@@ -23,10 +27,22 @@ class FitOptions:
     """The most passes over the training part."""
     batch: int = 32
     """Examples or sequences in one batch."""
+    batch_tokens: int | None = None
+    """The most labels of a batch, padding included, in place of a number of sequences."""
+    objective: Objective = "all"
+    """``"all"``: every label of a sequence counts. ``"new"``: only those that are new to their
+    sequence do, and the labels it has shown before are taken out of the softmax. That is exactly
+    what training through the mixture of ``Adapter(partition=True)`` asks of the model, since there
+    the memory answers for every label it holds and the model for the others alone."""
+    repeat_share: float = 0.0
+    """With ``"new"``: how many times the ordinary loss of repeated labels is added in training. The
+    validation loss is that of the new labels in any case."""
     lr: float = 1e-3
     """Step size of Adam."""
     weight_decay: float = 0.0
-    """Pull of the weights towards 0, apart from the gradient (AdamW)."""
+    """Pull of the weights towards 0, apart from the gradient (AdamW); a model may say which."""
+    bias_decay: float = 0.0
+    """The same for the bias of the head, in models that keep it apart from other weights."""
     clip: float | None = 1.0
     """The largest norm of a gradient; None leaves gradients as they are."""
     window: int = 64
@@ -42,10 +58,23 @@ class FitOptions:
         for name in ("epochs", "batch", "window", "patience"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be at least 1")
-        if not self.lr > 0 or not self.weight_decay >= 0:
+        if self.batch_tokens is not None and self.batch_tokens < 1:
             raise ConfigError(
-                f"lr is {self.lr}, weight_decay is {self.weight_decay}; "
-                "expected a positive number and one from 0"
+                f"batch_tokens is {self.batch_tokens}; it must be at least 1, or None"
+            )
+        if not self.lr > 0:
+            raise ConfigError(f"lr is {self.lr}; it must be positive")
+        for name in ("weight_decay", "bias_decay", "repeat_share"):
+            if not getattr(self, name) >= 0:
+                raise ConfigError(f"{name} is {getattr(self, name)}; it must be a number from 0")
+        if self.objective not in get_args(Objective):
+            raise ConfigError(
+                f"objective is {self.objective!r}; expected one of {get_args(Objective)}"
+            )
+        if self.repeat_share > 0 and self.objective == "all":
+            raise ConfigError(
+                f"repeat_share is {self.repeat_share} with objective 'all', where repeated labels "
+                "count in full; it is for objective 'new'"
             )
         if self.clip is not None and not self.clip > 0:
             raise ConfigError(f"clip is {self.clip}; it must be positive, or None")

@@ -1,4 +1,4 @@
-"""What recurrent classifiers of label sequences have in common."""
+"""What classifiers of label sequences have in common, recurrent ones above all."""
 
 from __future__ import annotations
 
@@ -12,18 +12,94 @@ from torch import Tensor, nn
 from labelmem.errors import ConfigError, InputError
 from labelmem.models.embedding import TokenEmbedding
 
-__all__ = ["RecurrentModel", "State"]
+__all__ = ["RecurrentModel", "SequenceModel", "State"]
 
 State: TypeAlias = Tensor | tuple[Tensor, ...]
 """A recurrent state; in every tensor the first dimension counts the streams."""
 
 
-class RecurrentModel(nn.Module, ABC):
+class SequenceModel(nn.Module, ABC):
     """Predicts the next label of a stream from the labels so far.
 
     ``model(x, state)`` makes one step for n streams at once: x (n,) are their latest labels, or
     ``start_token`` where a stream has none yet. ``forward_sequence`` goes through whole sequences
-    with the fused kernels of torch and gives the same numbers.
+    faster and gives the same numbers.
+    """
+
+    labels: int
+    """Number of labels."""
+    dim: int
+    """Size of h, what the head gets."""
+    embedding: TokenEmbedding
+    """The labels' input vectors."""
+    head: nn.Linear
+    """The output layer; the last linear layer of the model, so that an adapter finds it."""
+
+    @property
+    def start_token(self) -> int:
+        """The token to feed before the first label of a stream is known."""
+        return self.labels
+
+    @abstractmethod
+    def initial_state(self, n: int) -> State:
+        """State of n streams that have seen nothing."""
+
+    @abstractmethod
+    def _step(self, x: Tensor, state: State) -> tuple[Tensor, State]:
+        """Give h (n, dim) and the new state after the tokens x (n,)."""
+
+    @abstractmethod
+    def _sequence(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        """Give h (n, T, dim) after every one of the tokens, and the state after the last."""
+
+    def forward(self, x: Tensor, state: State) -> tuple[Tensor, State]:
+        """Logits (n, labels) and new state after the tokens x (n,)."""
+        if x.dim() != 1:
+            raise InputError(
+                f"x has shape {tuple(x.shape)}; expected one token for each stream, (n,). "
+                "For whole sequences use forward_sequence"
+            )
+        h, state = self._step(x, state)
+        return self.head(h), state
+
+    def forward_sequence(self, tokens: Tensor, state: State | None = None) -> tuple[Tensor, State]:
+        """What the head gets after every token: h (n, T, dim), and the state after the last.
+
+        Parameters
+        ----------
+        tokens
+            (n, T) inputs, the first usually ``start_token``. Shorter sequences may be padded at the
+            end with any label: nothing before is affected, but their final state is.
+        state
+            Where to go on; the initial state if None.
+        """
+        if tokens.dim() != 2 or tokens.shape[1] == 0:
+            raise InputError(f"tokens has shape {tuple(tokens.shape)}; expected (n, T), T > 0")
+        return self._sequence(tokens, self.initial_state(len(tokens)) if state is None else state)
+
+    def start_from(self, sequences: Sequence[Tensor]) -> None:
+        """Take from the training sequences what need not be learned; by default nothing.
+
+        ``fit_sequences`` calls it before the first epoch.
+        """
+
+    def decayed(self, weight: float, bias: float) -> list[tuple[list[nn.Parameter], float]]:
+        """All parameters in groups, and how much those of a group decay in training.
+
+        By default everything decays alike, as long as nothing else is asked for the bias.
+        """
+        if bias:
+            raise ConfigError(
+                f"bias_decay is {bias}; all weights of a {type(self).__name__}, its biases "
+                "included, decay by weight_decay: leave bias_decay at 0"
+            )
+        return [(list(self.parameters()), weight)]
+
+
+class RecurrentModel(SequenceModel):
+    """A sequence model around one of torch's recurrent modules.
+
+    Single steps are plain tensor operations, whole sequences use the fused kernels of torch.
 
     Parameters
     ----------
@@ -55,11 +131,6 @@ class RecurrentModel(nn.Module, ABC):
         if tied:
             self.head.weight = self.embedding.weight
 
-    @property
-    def start_token(self) -> int:
-        """The token to feed before the first label of a stream is known."""
-        return self.labels
-
     @abstractmethod
     def initial_state(self, n: int) -> State:
         """State of n streams that have seen nothing; every tensor is (n, layers, dim)."""
@@ -70,13 +141,7 @@ class RecurrentModel(nn.Module, ABC):
     ) -> tuple[Tensor, ...]:
         """One step of one layer; the first of the new state's tensors is the output."""
 
-    def forward(self, x: Tensor, state: State) -> tuple[Tensor, State]:
-        """Logits (n, labels) and new state after the tokens x (n,)."""
-        if x.dim() != 1:
-            raise InputError(
-                f"x has shape {tuple(x.shape)}; expected one token for each stream, (n,). "
-                "For whole sequences use forward_sequence"
-            )
+    def _step(self, x: Tensor, state: State) -> tuple[Tensor, State]:
         h: Tensor = self.embedding(x)
         steps = []
         for layer, weights in enumerate(self.rnn.all_weights):
@@ -84,22 +149,9 @@ class RecurrentModel(nn.Module, ABC):
             steps.append(self._cell(self.drop(h), old, weights))
             h = steps[-1][0]
         new = tuple(torch.stack(part, 1) for part in zip(*steps, strict=True))
-        return self.head(self.drop(h)), _join(new)
+        return self.drop(h), _join(new)
 
-    def forward_sequence(self, tokens: Tensor, state: State | None = None) -> tuple[Tensor, State]:
-        """What the head gets after every token: h (n, T, dim), and the state after the last.
-
-        Parameters
-        ----------
-        tokens
-            (n, T) inputs, the first usually ``start_token``. Shorter sequences may be padded at the
-            end with any label: nothing before is affected, but their final state is.
-        state
-            Where to go on; the initial state if None.
-        """
-        if tokens.dim() != 2 or tokens.shape[1] == 0:
-            raise InputError(f"tokens has shape {tuple(tokens.shape)}; expected (n, T), T > 0")
-        state = self.initial_state(len(tokens)) if state is None else state
+    def _sequence(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         h, new = self.rnn(self.drop(self.embedding(tokens)), _layers_and_streams_swapped(state))
         return self.drop(h), _layers_and_streams_swapped(new)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
@@ -23,7 +23,7 @@ from labelmem.models.batches import (
     split,
 )
 from labelmem.models.fit_options import FitOptions, FitResult
-from labelmem.models.recurrent import RecurrentModel
+from labelmem.models.recurrent import SequenceModel
 
 __all__ = ["Progress", "fit_classifier", "fit_sequences", "seeded_dropout"]
 
@@ -77,26 +77,30 @@ def fit_classifier(
         _check_examples(*held)
     train = partial(example_losses, model, X, y, options.batch)
     judge = partial(example_losses, model, *held, options.batch)
-    return _fit(model, train, judge if len(held[1]) else None, options, progress)
+    groups = [(list(model.parameters()), options.weight_decay)]
+    return _fit(model, groups, train, judge if len(held[1]) else None, options, progress)
 
 
 def fit_sequences(
-    model: RecurrentModel,
+    model: SequenceModel,
     sequences: Sequence[Tensor | Sequence[int]],
     options: FitOptions | None = None,
     validation: Sequence[Tensor | Sequence[int]] | None = None,
     progress: Progress | None = None,
     checkpoint: Path | None = None,
 ) -> FitResult:
-    """Train a recurrent model to predict every label of every sequence, the first included.
+    """Train a model to predict every label of every sequence, the first included.
 
+    Or, with ``FitOptions(objective="new")``, to predict those that are new to their sequence.
     Sequences of similar length share a batch, padded and masked. Long ones are cut into windows:
     the state goes on from one window to the next, the gradient does not.
 
     Parameters
     ----------
     model
-        Ends in eval mode, on the device it was on, with the weights of its best epoch.
+        Ends in eval mode, on the device it was on, with the weights of its best epoch. What it
+        takes from the data before training (``start_from``) and which of its weights decay
+        (``decayed``) are its own business.
     sequences
         The labels of each stream in the order of time; empty streams are skipped.
     options
@@ -127,21 +131,24 @@ def fit_sequences(
         known = [known[row] for row in rows]
     else:
         held = label_sequences(validation, model.labels, "validation")
-    train = partial(sequence_losses, model, known, options.batch, options.window)
-    judge = partial(sequence_losses, model, held, options.batch, options.window)
-    return _fit(model, train, judge if held else None, options, progress, checkpoint)
+    if checkpoint is None or not checkpoint.exists():
+        model.start_from(known)
+    train = partial(sequence_losses, model, known, options)
+    judge = partial(sequence_losses, model, held, replace(options, repeat_share=0.0))
+    groups = model.decayed(options.weight_decay, options.bias_decay)
+    return _fit(model, groups, train, judge if held else None, options, progress, checkpoint)
 
 
 def _fit(
     model: nn.Module,
+    groups: Sequence[tuple[list[nn.Parameter], float]],
     train: Losses,
     judge: Losses | None,
     options: FitOptions,
     progress: Progress | None,
     checkpoint: Path | None = None,
 ) -> FitResult:
-    learned = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    optimizer = torch.optim.AdamW(learned, options.lr, weight_decay=options.weight_decay)
+    optimizer = _optimizer(groups, options.lr)
     order = torch.Generator().manual_seed(options.seed)
     device = next(model.parameters()).device
     shapes = {name: list(p.shape) for name, p in model.named_parameters()}
@@ -210,31 +217,44 @@ def _recall(
     return [{k: v for k, v in losses.items() if not math.isnan(v)} for losses in history]
 
 
+def _optimizer(
+    groups: Sequence[tuple[list[nn.Parameter], float]], lr: float
+) -> torch.optim.Optimizer:
+    learned = [([p for p in group if p.requires_grad], decay) for group, decay in groups]
+    return torch.optim.AdamW([{"params": p, "weight_decay": decay} for p, decay in learned], lr)
+
+
 def _train(
     model: nn.Module,
-    batches: Iterator[tuple[Tensor, int]],
+    batches: Iterator[tuple[Tensor, float]],
     optimizer: torch.optim.Optimizer,
     clip: float | None,
 ) -> float:
-    model.train()
-    total, count = 0.0, 0
-    for loss, labels in batches:
+    def step(loss: Tensor) -> Tensor:
         optimizer.zero_grad()
         torch.autograd.backward(loss)
         if clip is not None:
             nn.utils.clip_grad_norm_(model.parameters(), clip)
         optimizer.step()
-        total, count = total + loss.item() * labels, count + labels
-    return total / count
+        return loss.detach()
+
+    model.train()
+    return _mean((step(loss), weight) for loss, weight in batches)
 
 
 @torch.no_grad()
-def _evaluate(model: nn.Module, batches: Iterator[tuple[Tensor, int]]) -> float:
+def _evaluate(model: nn.Module, batches: Iterator[tuple[Tensor, float]]) -> float:
     model.eval()
-    total, count = 0.0, 0
-    for loss, labels in batches:
-        total, count = total + loss.item() * labels, count + labels
-    return total / count
+    return _mean(batches)
+
+
+def _mean(losses: Iterator[tuple[Tensor, float]]) -> float:
+    """Weighted mean; only at the end does the device have to be waited for."""
+    total, weights = torch.zeros(()), 0.0
+    for loss, weight in losses:
+        total = total.to(loss.device) + loss.double() * weight
+        weights += weight
+    return total.item() / weights
 
 
 def _check_finite(losses: Mapping[str, float], epoch: int, options: FitOptions) -> None:
