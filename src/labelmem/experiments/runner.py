@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import platform
 import subprocess
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, is_dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,13 +17,17 @@ import numpy as np
 import torch
 
 from labelmem import __version__
-from labelmem.evaluation import Evaluation, evaluate
-from labelmem.experiments.contender import Contender, contender
+from labelmem.errors import ConfigError
+from labelmem.evaluation import evaluate
+from labelmem.experiments.contender import TaskContender, contender
+from labelmem.experiments.few_shot_task import FewShotTask
+from labelmem.experiments.figures import curve, figures, parameters
+from labelmem.experiments.image_task import ImageTask
+from labelmem.experiments.long_tail_task import LongTailTask
 from labelmem.experiments.records import Record, Records, claimed, digest
 from labelmem.experiments.table import Run
 from labelmem.experiments.task import SequenceTask
 from labelmem.experiments.traces import ThetaTraces
-from labelmem.online import OnlineMethod
 from labelmem.progress import progress_bar
 from labelmem.search import Point, Trial, climb
 from labelmem.storage import write_file
@@ -33,6 +36,8 @@ __all__ = ["Outcome", "execute", "execute_all"]
 
 Outcome = str
 """What became of a run: ``recorded``, ``prepared``, ``skipped`` (recorded) or ``busy``."""
+
+AnyTask = SequenceTask | ImageTask | FewShotTask | LongTailTask
 
 
 def execute_all(
@@ -80,8 +85,8 @@ def execute(
 class _Ready:
     """A method that only has to be tested, and how it came about."""
 
-    task: SequenceTask
-    method: OnlineMethod[Any]
+    task: AnyTask
+    method: Any
     search: list[Trial]
     chosen: Point
 
@@ -89,12 +94,25 @@ class _Ready:
 def _ready(run: Run, device: torch.device, work: Path, own: Path, show: bool | None) -> _Ready:
     shared = work / "shared"
     shared.mkdir(exist_ok=True)
-    task = SequenceTask(run, device, shared, show)
-    method = contender(run.method, run.config["options"])(task)
+    task = _task(run, device, shared, show)
+    method = contender(run.method, run.config["options"], run.task)(task)
     log = _search(method, own / "search.json", run, show)
     best = min(log, key=lambda trial: trial["loss"])
     point = {name: value for name, value in best.items() if name != "loss"}
     return _Ready(task, method.finish(point, own), log, point)
+
+
+def _task(run: Run, device: torch.device, shared: Path, show: bool | None) -> AnyTask:
+    """The task that the run's table is about."""
+    kinds: dict[str, Callable[..., AnyTask]] = {
+        "sequences": SequenceTask,
+        "images": ImageTask,
+        "few-shot": FewShotTask,
+        "long-tail": LongTailTask,
+    }
+    if run.task not in kinds:
+        raise ConfigError(f"the task of {run.table} is {run.task!r}; known are {sorted(kinds)}")
+    return kinds[run.task](run, device, shared, show)
 
 
 def _prepare(run: Run, device: torch.device, work: Path, own: Path, show: bool | None) -> None:
@@ -121,17 +139,12 @@ def _run(run: Run, device: torch.device, work: Path, own: Path, show: bool | Non
     clock, started, commit = time.perf_counter(), datetime.now(UTC), _commit()
     earlier = _prepared(own)
     ready = _ready(run, device, work, own, show)
-    traces = ThetaTraces()
-    done = evaluate(
-        ready.method, ready.task.test, run.config["batch_size"], watch=traces, show=show
-    )
+    tested = _tested(ready, show)
     seconds = time.perf_counter() - clock + (earlier or {}).get("seconds", 0.0)
     return run.identity() | {
-        **_figures(done),
-        "traces": traces.record(),
+        **tested,
         "search": ready.search,
         "chosen": ready.chosen,
-        "parameters": _parameters(ready.method),
         "data": _data(ready.task),
         "device": _device_name(device),
         "versions": _versions(),
@@ -142,7 +155,22 @@ def _run(run: Run, device: torch.device, work: Path, own: Path, show: bool | Non
     }
 
 
-def _search(method: Contender, path: Path, run: Run, show: bool | None) -> list[Trial]:
+def _tested(ready: _Ready, show: bool | None) -> Record:
+    """What the test shows; tasks other than sequences have a way of their own to be scored."""
+    task = ready.task
+    if not isinstance(task, SequenceTask):
+        return task.tested(ready.method)
+    traces = ThetaTraces()
+    done = evaluate(ready.method, task.test, task.config["batch_size"], watch=traces, show=show)
+    return figures(done.result()) | {
+        "us_per_token": round(done.us_per_token, 2),
+        "curve": curve(done.metrics),
+        "traces": traces.record(),
+        "parameters": parameters(ready.method),
+    }
+
+
+def _search(method: TaskContender[Any, Any], path: Path, run: Run, show: bool | None) -> list[Trial]:
     """Search on validation; every trial is kept at once, so that a killed search continues."""
     log: list[Trial] = json.loads(path.read_text()) if path.exists() else []
     trials = int(run.config["trials"]) if method.grid else 1
@@ -150,45 +178,13 @@ def _search(method: Contender, path: Path, run: Run, show: bool | None) -> list[
 
         def keep(log: list[Trial]) -> None:
             write_file(path, json.dumps(log).encode())
-            report(note=f"best {min(t['loss'] for t in log):.3f} nats")
+            report(note=f"best {min(t['loss'] for t in log):.3f}")
 
         report(len(log))
         return climb(method.loss, dict(method.start), method.grid, trials, log, keep)
 
 
-def _figures(done: Evaluation) -> Record:
-    result = done.result()
-    # A group without tokens, say new labels where there are none, has no figure.
-    metrics = {name: value for name, value in result.metrics.items() if not math.isnan(value)}
-    return {
-        "metrics": metrics,
-        "interval": {name: _bounds(*result.interval[name]) for name in metrics},
-        "streams": result.streams,
-        "tokens": result.tokens,
-        "us_per_token": round(done.us_per_token, 2),
-        "curve": [
-            {"start": b.start, "stop": b.stop, "tokens": b.tokens, "loss": b.log_perplexity}
-            for b in done.metrics.by_position()
-        ],
-    }
-
-
-def _bounds(low: float, high: float) -> list[float] | None:
-    """An interval as JSON can hold it; a single stream has none."""
-    return None if math.isnan(low) or math.isnan(high) else [low, high]
-
-
-def _parameters(method: OnlineMethod[Any]) -> int:
-    """Trained numbers of the method, those of its model included."""
-    modules = [value for value in vars(method).values() if isinstance(value, torch.nn.Module)]
-    backbone = getattr(method, "backbone", None)
-    if backbone is not None:
-        modules.append(backbone.model)
-    distinct = {id(p): p.numel() for module in modules for p in module.parameters()}
-    return sum(distinct.values())
-
-
-def _data(task: SequenceTask) -> Record:
+def _data(task: AnyTask) -> Record:
     """Which files, by name, and how they were prepared."""
     source, recipe = task.data.source, task.data.recipe
     files = [path.name for path in source.paths]

@@ -28,6 +28,8 @@ class Run:
     seed: int
     size: str
     config: Mapping[str, Any]
+    task: str = "sequences"
+    """The kind of the table, which picks the code that runs it."""
 
     def identity(self) -> Record:
         """The first fields of its record."""
@@ -157,7 +159,9 @@ class Table:
                     if self._has(row, dataset, named):
                         config = merged(shared, row.settings_on(dataset))
                         config["options"] = row.options_on(dataset)
-                        yield Run(self.name, dataset, row.name, int(seed), size, config)
+                        yield Run(
+                            self.name, dataset, row.name, int(seed), size, config, self.task
+                        )
 
     def _has(self, row: Row, dataset: str, named: bool) -> bool:
         """Whether a row is run on a data set; ``named`` if somebody asked for just these two."""

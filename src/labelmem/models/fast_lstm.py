@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor, nn
-from torch.func import grad, vmap
 from torch.nn.functional import linear, one_hot, pad
 
-from labelmem.models.cells import lstm_cell
 from labelmem.models.embedding import TokenEmbedding
 from labelmem.models.sizes import check_sizes
 
@@ -45,15 +43,47 @@ class Trail:
 
     def row(self, tokens: Tensor) -> Tensor | float:
         """What the trail has added to the vectors of the tokens, (n, dim)."""
-        parts = zip(self.tokens, self.rows, strict=True)
-        return sum(((tokens == old)[:, None] * row for old, row in parts), 0.0)
+        if not self.rows:
+            return 0.0
+        same = torch.stack(self.tokens, 1) == tokens[:, None]
+        rows = torch.stack(self.rows, 1)
+        return (same[:, None].to(rows.dtype) @ rows)[:, 0]
 
-    def factors(self, labels: int, like: Tensor) -> tuple[Tensor, Tensor]:
-        """(n, T, L) and (n, T, dim + 1), T may be 0."""
-        n, dim = like.shape
-        if not self.left:
-            return like.new_zeros(n, 0, labels), like.new_zeros(n, 0, dim + 1)
-        return torch.stack(self.left, 1), torch.stack(self.right, 1)
+    def factors(self) -> tuple[Tensor, Tensor] | None:
+        """(n, T, L) and (n, T, dim + 1); None where no step was made."""
+        return (torch.stack(self.left, 1), torch.stack(self.right, 1)) if self.left else None
+
+
+class Gates(NamedTuple):
+    """An LSTM's gates (n, dim) after their sigmoids and the tanh."""
+
+    write: Tensor
+    keep: Tensor
+    new: Tensor
+    show: Tensor
+
+    @staticmethod
+    def of(values: Tensor) -> Gates:
+        """From what enters the gates, (n, 4 dim)."""
+        write, keep, new, show = values.chunk(4, dim=1)
+        return Gates(write.sigmoid(), keep.sigmoid(), new.tanh(), show.sigmoid())
+
+    def slopes(self, h_slope: Tensor, c: Tensor, before: Tensor) -> Tensor:
+        """Slopes (n, 4 dim) of what enters the gates, from those of h.
+
+        c and the c ``before`` are (n, dim); the gradient stops at this step's state.
+        """
+        shown = c.tanh()
+        c_slope = h_slope * self.show * (1 - shown.square())
+        return torch.cat(
+            [
+                c_slope * self.new * self.write * (1 - self.write),
+                c_slope * before * self.keep * (1 - self.keep),
+                c_slope * self.write * (1 - self.new.square()),
+                h_slope * shown * self.show * (1 - self.show),
+            ],
+            dim=1,
+        )
 
 
 class FastLSTM(nn.Module):
@@ -104,12 +134,8 @@ class FastLSTM(nn.Module):
     def forward(self, tokens: Tensor, state: FastState) -> tuple[Tensor, FastState]:
         """Logits (n, L) with each stream's own weights, and the state after the tokens (n,)."""
         x = self._vectors(tokens, state, Trail())
-        left, right = Trail().factors(self.labels, x)
-        _, (logits, h, c) = vmap(self._one)(
-            *(state["cell"], x, state["h"], state["c"], state["head"], left, right),
-            torch.zeros_like(tokens),
-        )
-        return logits, {**state, "h": h, "c": c}
+        h, c, _ = self._moved_on(x, state)
+        return self._logits(h, state["head"], None), {**state, "h": h, "c": c}
 
     def step(
         self,
@@ -122,28 +148,35 @@ class FastLSTM(nn.Module):
     ) -> tuple[Tensor, FastState]:
         """-log P(y) (n,) before the step, 0 where y is negative, and the state after it.
 
-        ``rows`` and ``head`` of the state are as before: the step in them is put on the trail.
+        ``rows`` and ``head`` of the state are as before: the step in them is put on the trail. The
+        slopes of the step are written out, so that they are differentiable as all else is.
         """
-        x, known = self._vectors(tokens, state, trail), y >= 0
-        given = (state["head"], *trail.factors(self.labels, x), y.clamp(min=0))
-        (cell_slope, x_slope), (loss, (logits, h, c)) = vmap(
-            grad(self._loss, argnums=(0, 1), has_aux=True)
-        )(state["cell"], x, state["h"], state["c"], *given)
-        error = torch.softmax(logits, dim=1) - one_hot(y.clamp(min=0), self.labels)
-        seen = pad(h, (0, 1), value=1.0)
+        known, label = y >= 0, y.clamp(min=0)
+        x = self._vectors(tokens, state, trail)
+        h, c, gates = self._moved_on(x, state)
+        factors = trail.factors()
+        logits = self._logits(h, state["head"], factors)
+        loss = torch.logsumexp(logits, 1) - logits.gather(1, label[:, None])[:, 0]
+        error = _where(known, torch.softmax(logits, dim=1) - one_hot(label, self.labels))
+        into = gates.slopes(self._h_slope(error, state["head"], factors), c, state["c"])
+        x_slope = into @ self.cell.weight_ih + _rowwise(into, state["cell"]["weight_ih"])
+        seen, before = pad(h, (0, 1), value=1.0), state["h"]
         if first_order:
-            cell_slope = {name: slope.detach() for name, slope in cell_slope.items()}
-            x_slope, error, seen = x_slope.detach(), error.detach(), seen.detach()
+            x, into, x_slope = x.detach(), into.detach(), x_slope.detach()
+            error, seen, before = error.detach(), seen.detach(), before.detach()
         rate = {name: lr * log_rate.exp() for name, log_rate in self.log_rates.items()}
         wide = [rate["head"].expand(self.dim), rate["head_bias"][None]]
         trail.tokens.append(tokens)
-        trail.rows.append(_where(known, -rate["embedding"] * x_slope))
-        trail.left.append(_where(known, -error))
+        trail.rows.append(-rate["embedding"] * x_slope)
+        trail.left.append(-error)
         trail.right.append(seen * torch.cat(wide))
-        cell = {
-            name: weight - _where(known, rate[name] * cell_slope[name])
-            for name, weight in state["cell"].items()
+        slope = {
+            "weight_ih": into[:, :, None] * x[:, None],
+            "weight_hh": into[:, :, None] * before[:, None],
+            "bias_ih": into,
+            "bias_hh": into,
         }
+        cell = {name: state["cell"][name] - rate[name] * slope[name] for name in CELL}
         return _where(known, loss), {**state, "h": h, "c": c, "cell": cell}
 
     def _vectors(self, tokens: Tensor, state: FastState, trail: Trail) -> Tensor:
@@ -152,29 +185,33 @@ class FastLSTM(nn.Module):
         x: Tensor = self.embedding(tokens) + own + trail.row(tokens)
         return x
 
-    def _loss(self, *given: Any) -> tuple[Tensor, tuple[Tensor, tuple[Tensor, Tensor, Tensor]]]:
-        loss, answer = self._one(*given)
-        return loss, (loss, answer)
+    def _moved_on(self, x: Tensor, state: FastState) -> tuple[Tensor, Tensor, Gates]:
+        """The LSTM's h and c after the vectors x, and the gates behind them."""
+        cell, moved, h = self.cell, state["cell"], state["h"]
+        values = linear(x, cell.weight_ih, cell.bias_ih) + linear(h, cell.weight_hh, cell.bias_hh)
+        values = values + _rowwise(x, moved["weight_ih"].mT) + _rowwise(h, moved["weight_hh"].mT)
+        gates = Gates.of(values + moved["bias_ih"] + moved["bias_hh"])
+        c = gates.keep * state["c"] + gates.write * gates.new
+        return gates.show * c.tanh(), c, gates
 
-    def _one(
-        self,
-        moved: dict[str, Tensor],
-        x: Tensor,
-        h: Tensor,
-        c: Tensor,
-        head: Tensor,
-        left: Tensor,
-        right: Tensor,
-        y: Tensor,
-    ) -> tuple[Tensor, tuple[Tensor, Tensor, Tensor]]:
-        """One stream: -log P(y), and the logits, h and c behind it."""
-        h, c = lstm_cell(x, h, c, *(getattr(self.cell, name) + moved[name] for name in CELL))
-        # Rows times matrices, there and back: several times faster than matrices times columns.
-        seen = pad(h, (0, 1), value=1.0)[None]
-        moved_logits = seen @ head + (seen @ right.T) @ left
-        logits = linear(h, self.head.weight, self.head.bias) + moved_logits[0]
-        loss = torch.logsumexp(logits, 0) - logits.gather(0, y[None])[0]
-        return loss, (logits, h, c)
+    def _logits(self, h: Tensor, head: Tensor, factors: tuple[Tensor, Tensor] | None) -> Tensor:
+        """(n, L): of the shared output layer, what was folded into the stream's, the trail."""
+        seen = pad(h, (0, 1), value=1.0)
+        logits = linear(h, self.head.weight, self.head.bias) + _rowwise(seen, head)
+        if factors is None:
+            return logits
+        left, right = factors
+        return logits + _rowwise(_rowwise(seen, right.mT), left)
+
+    def _h_slope(
+        self, error: Tensor, head: Tensor, factors: tuple[Tensor, Tensor] | None
+    ) -> Tensor:
+        """The slope (n, dim) of h, from that of the logits: the same three parts, backwards."""
+        slope = _rowwise(error, head.mT)
+        if factors is not None:
+            left, right = factors
+            slope = slope + _rowwise(_rowwise(error, left.mT), right)
+        return error @ self.head.weight + slope[:, : self.dim]
 
 
 @torch.no_grad()
@@ -185,6 +222,14 @@ def fold_(state: FastState, trail: Trail) -> None:
         state["rows"].index_put_((stream, tokens), rows, accumulate=True)
     left, right = torch.stack(trail.left, 1), torch.stack(trail.right, 2)
     state["head"].baddbmm_(right, left)
+
+
+def _rowwise(x: Tensor, matrices: Tensor) -> Tensor:
+    """Each row of x (n, a) times its own of the matrices (n, a, b).
+
+    As rows, there and back, since matrices times columns take several times as long.
+    """
+    return (x[:, None] @ matrices)[:, 0]
 
 
 def _where(known: Tensor, value: Tensor) -> Tensor:
