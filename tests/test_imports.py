@@ -12,7 +12,7 @@ import pytest
 import labelmem
 
 HEAVY = ("torch", "numpy", "safetensors")
-EXTRAS = ("typer", "rich", "pooch", "sklearn", "matplotlib", "ray", "pandas")
+EXTRAS = ("typer", "rich", "pooch", "sklearn", "river", "matplotlib", "ray", "pandas")
 CORE = [
     module.name
     for module in pkgutil.iter_modules(labelmem.__path__)
