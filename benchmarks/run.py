@@ -1,115 +1,98 @@
 """`make bench`: ratios of running times, all measured in one run on one thread.
 
-Times on a busy computer mean little; ratios within one run mean more. Each time is the best of
-several rounds. Nothing here is asserted.
+Times on a busy computer mean little; ratios within one run mean more. Parts that are compared take
+turns, and medians are told. Nothing here is asserted.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import statistics
-import time
-from collections.abc import Callable
+import os
+import platform
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
+# Before numpy and torch are imported: their libraries read it once.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
 import torch
+from drawing import drawn
+from growth import growth
+from reads import reads
 from rich.console import Console
 from rich.table import Table
+from rivals import rivals
+from steps import steps
 
-from labelmem import Adapter, Combiner, LabeledMemory, MemoryConfig
-from labelmem.baselines import make
-from labelmem.models import GRUModel
-
-Row = dict[str, object]
+Row = dict[str, Any]
 
 
-def best_of(work: Callable[[], object], calls: int, rounds: int = 5) -> float:
-    """Microseconds per call: the fastest round's mean."""
-    work()
-    means = []
+def imports(rounds: int = 5) -> list[Row]:
+    """What importing all public names takes beyond importing torch."""
+    script = "import time, torch; s = time.thread_time(); import labelmem; "
+    script += "[getattr(labelmem, name) for name in labelmem.__all__]; "
+    script += "print(time.thread_time() - s)"
+    each = []
     for _ in range(rounds):
-        start = time.perf_counter()
-        for _ in range(calls):
-            work()
-        means.append((time.perf_counter() - start) / calls)
-    return 1e6 * min(means)
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+        each.append(float(done.stdout))
+    found = 1e6 * sorted(each)[rounds // 2]
+    return [{"what": "import of all names after torch", "us": found, "over": "0.2 s", "floor": 2e5}]
 
 
-def read_against_one_pass(cells: int, dim: int = 128) -> Row:
-    """An exact read of ``cells`` cells, one per label, against one matrix-vector product."""
-    memory = LabeledMemory(dim, MemoryConfig())
-    generator = torch.Generator().manual_seed(0)
-    memory.restore(
-        {
-            "v": torch.randn(1, cells, dim, generator=generator),
-            "alpha": torch.ones(1, cells),
-            "label": torch.arange(cells)[None],
-            "group": torch.arange(cells)[None],
-            "written": torch.zeros(1, cells, dtype=torch.int32),
-            "born": torch.zeros(1, cells, dtype=torch.int32),
-            "used": torch.tensor([cells]),
-            "time": torch.tensor([cells], dtype=torch.int32),
-        }
-    )
-    h = torch.randn(1, dim, generator=generator)
-    v = memory.v[0].contiguous()
-    calls = max(3, 200_000 // cells)
-    read = best_of(lambda: memory.read(h), calls)
-    floor = best_of(lambda: v @ h[0], calls)
-    return {"what": f"read {cells:,} cells / one pass over them", "us": read, "ratio": read / floor}
-
-
-def steps(labels: int, dim: int = 128, warm: int = 300, measured: int = 100) -> list[Row]:
-    """A whole step of each method, without the model's forward, against that forward."""
-    model = GRUModel(labels, dim).eval()
-    tokens = torch.randint(0, labels, (warm + measured,)).tolist()
-    state, token = model.initial_state(1), torch.tensor([0])
-    with torch.no_grad():
-        forward = best_of(lambda: torch.softmax(model(token, state)[0], -1), 50)
-    memory = MemoryConfig(margin=50.0)  # every step writes: the costliest case
-    methods = {
-        "LMN-fixed": Adapter(model, memory=memory),
-        "LMN, label combiner of 16": Adapter(model, memory=memory, combiner=Combiner(hidden=16)),
-        "LMN, stream combiner of 16": Adapter(
-            model, memory=memory, combiner=Combiner(kind="stream", hidden=16)
-        ),
-        "SGD on the last layer": make("sgd-head", model),
-        "SGD on all weights": make("sgd-all", model),
-    }
-    rows: list[Row] = [{"what": f"model's forward, {labels:,} labels", "us": forward, "ratio": 1.0}]
-    for name, method in methods.items():
-        stream = method.stream()
-        for label in tokens[:warm]:
-            stream.predict(label)
-            stream.observe(label)
-        times = []
-        for label in tokens[warm:]:
-            start = time.perf_counter()
-            stream.predict(label)
-            stream.observe(label)
-            times.append(1e6 * (time.perf_counter() - start))
-        own = statistics.median(times) - forward
-        rows.append({"what": f"{name}: step / model's forward", "us": own, "ratio": own / forward})
+def measured(full: bool) -> list[Row]:
+    """All rows; a row's ratio is its time over its floor."""
+    rows: list[Row] = []
+    for cells in (500, 10_000, 100_000, *([1_000_000] if full else [])):
+        rows += reads(cells, rounds=11 if cells < 1_000_000 else 5)
+    for cells in (10_000, 100_000, *([1_000_000] if full else [])):
+        rows += reads(cells, each=4, rounds=7 if cells < 1_000_000 else 3)
+    rows += steps()
+    for cells in (500, 10_000, *([100_000] if full else [])):
+        rows += rivals(cells)
+    rows += imports()
+    for row in rows:
+        row["ratio"] = row["us"] / row["floor"] if row["floor"] else None
     return rows
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--full", action="store_true", help="larger sizes; takes minutes")
-    parser.add_argument("--json", type=Path, help="also write the rows here")
+    parser.add_argument("--full", action="store_true", help="larger sizes, growth; takes minutes")
+    parser.add_argument("--json", type=Path, default=Path("results/bench.json"))
+    parser.add_argument("--svg", type=Path, help="where to draw the growth; needs --full")
     given = parser.parse_args()
     torch.set_num_threads(1)
-    rows = [read_against_one_pass(cells) for cells in ([1_000, 10_000, 100_000])]
-    if given.full:
-        rows.append(read_against_one_pass(1_000_000))
-    rows += steps(labels=10_000)
-    table = Table("what", "microseconds", "ratio")
+    rows = measured(given.full)
+    table = Table("what", "microseconds", "ratio", "over")
     for row in rows:
-        table.add_row(str(row["what"]), f"{row['us']:,.0f}", f"{row['ratio']:.2f}")
+        if row["us"] is None:
+            table.add_row(row["what"], "", "", "")
+        else:
+            table.add_row(row["what"], f"{row['us']:,.0f}", f"{row['ratio']:.2f}", row["over"])
     Console().print(table)
-    if given.json:
-        given.json.write_text(json.dumps(rows, indent=2))
+    grown = growth() if given.full else []
+    if given.svg and grown:
+        given.svg.write_text(drawn(grown))
+    versions = {
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+    }
+    load = os.getloadavg()[0]
+    document = {
+        "full": given.full,
+        "load": load,
+        "versions": versions,
+        "rows": rows,
+        "growth": grown,
+    }
+    given.json.parent.mkdir(parents=True, exist_ok=True)
+    given.json.write_text(json.dumps(document, indent=2) + "\n")
 
 
 if __name__ == "__main__":

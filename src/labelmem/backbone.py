@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from labelmem.errors import ClosedError, InputError, ModelError
+from labelmem.functional import finite
 from labelmem.trees import tree_map
 
 __all__ = ["Backbone", "find_head"]
@@ -149,7 +150,7 @@ class Backbone:
                 f"({streams}, d): give one input per stream, without a time dimension"
             )
         for name, tensor in (("hidden vector h", h), ("logits", logits)):
-            if tensor is not None and not bool(torch.isfinite(tensor).all()):
+            if tensor is not None and not finite(tensor):
                 raise ModelError(
                     f"the model's {name} have NaN or infinite values for an input that is finite; "
                     "look at its weights, or scale the input"

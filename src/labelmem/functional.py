@@ -8,6 +8,7 @@ positions and no quantity ever has labels × cells entries.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -16,6 +17,7 @@ from torch import Tensor
 __all__ = [
     "block_cosine",
     "cosine",
+    "finite",
     "kernel_score",
     "margin_loss",
     "memory_score",
@@ -38,6 +40,18 @@ def model_score(logits: Tensor) -> Tensor:
         (n, L) outputs of the model's last linear layer.
     """
     return torch.softmax(logits, dim=-1)
+
+
+def finite(x: Tensor) -> bool:
+    """Whether no value is NaN or infinite.
+
+    Examples
+    --------
+    >>> finite(torch.tensor([3e38, 3e38])), finite(torch.tensor([1.0, -torch.inf, torch.inf]))
+    (True, False)
+    """
+    # A finite sum has finite parts; an infinite one may be an overflow, so then all are looked at.
+    return math.isfinite(float(x.detach().sum())) or bool(torch.isfinite(x).all())
 
 
 def normalise(x: Tensor) -> Tensor:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from labelmem.combining import Combiner, CombinerState, CombinerStep, View, gru, misses
 from labelmem.errors import ConfigError
+from labelmem.fast import Array, alone, array, arrays, tensor
+from labelmem.fast_label import Cell, step_one
 
 __all__ = ["LabelCombiner", "LabelState"]
 
@@ -129,12 +132,29 @@ class LabelCombiner(Combiner, kind="label"):
         """Eq. 4 for the first ``width`` labels, given h (n, d)."""
         if state.ids is None:  # labels that joined late start from the background state
             state = _with_slots(state, 1 + width)
+            if alone(h) and not torch.is_grad_enabled():
+                return self._step_one(state, array(h)[0], width)
         # The labels share this part of the input: one product per step, not one per label.
         shared = h @ self.weight_h.T + state.missed @ self.weight_flags.T + self.bias_input
         own = torch.stack([state.r, state.s], dim=-1) @ self.weight_scores.T
         mu = gru(shared[:, None] + own, state.mu @ self.weight_mu.T + self.bias_mu, state.mu)
         theta = torch.sigmoid(mu @ self.weight_theta + self.bias_theta)
         return CombinerStep(theta=self._spread(theta, state.ids, width), mu=mu)
+
+    def _step_one(self, state: LabelState, h: Array, width: int) -> CombinerStep:
+        """The same for one stream on a CPU, every label with a slot of its own."""
+        weights = arrays(self)
+        shared = weights["weight_h"] @ h + weights["weight_flags"] @ array(state.missed)[0]
+        cell = Cell(
+            weights["weight_mu"],
+            weights["bias_mu"],
+            weights["weight_scores"],
+            shared + weights["bias_input"],
+        )
+        scores = np.stack([array(state.r)[0], array(state.s)[0]])
+        mu = step_one(cell, array(state.mu)[0].T, scores)
+        x = weights["weight_theta"] @ mu[:, 1 : 1 + width] + weights["bias_theta"]
+        return CombinerStep(theta=tensor(1 / (1 + np.exp(-x))), mu=tensor(mu.T))
 
     def observe(
         self,

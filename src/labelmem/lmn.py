@@ -16,6 +16,8 @@ from labelmem.combiner import Combiner, CombinerState, CombinerStep, View
 from labelmem.config import MemoryConfig
 from labelmem.errors import ConfigError, InputError, UnsupportedError
 from labelmem.explain import Explanation, loudest_cells
+from labelmem.fast import alone, array, tensor
+from labelmem.fast_mix import mix_one
 from labelmem.kernel import Kernel
 from labelmem.keys import Key
 from labelmem.memory import LabeledMemory, MemoryRead
@@ -121,8 +123,7 @@ class LMN(AroundModel, OnlineMethod[LMNState]):  # type: ignore[override]  # its
     def advance(self, state: LMNState, x: Any, width: int) -> LMNStep:
         """Model, memory, combiner, mixture. Pure."""
         h, key, logits, recurrent = self.encode(x, state.recurrent, state.memory.streams)
-        step = self.combine(state, h, key, logits, width)
-        return replace(step, x=x, recurrent=recurrent)
+        return self.combine(state, h, key, logits, width, x, recurrent)
 
     def initial_recurrent(self, streams: int) -> Recurrent:
         """What model and key remember of streams that have seen nothing."""
@@ -148,15 +149,27 @@ class LMN(AroundModel, OnlineMethod[LMNState]):  # type: ignore[override]  # its
         return h, key, logits, (model, remembered)
 
     def combine(
-        self, state: LMNState, h: Tensor, key: Tensor, logits: Tensor | None, width: int
+        self,
+        state: LMNState,
+        h: Tensor,
+        key: Tensor,
+        logits: Tensor | None,
+        width: int,
+        x: Any = None,
+        recurrent: Recurrent = (None, None),
     ) -> LMNStep:
-        """Everything after the model: Eq. 1 to 5. Pure, and differentiable in the combiner."""
+        """Everything after the model: Eq. 1 to 5. Pure, and differentiable in the combiner.
+
+        ``x`` and ``recurrent``, the inputs and the next states of model and key, are passed on.
+        """
         lam, delta = (None, None) if self._kernel is None else self._kernel()
         read = state.memory.read(key, lam, delta)
         s = read.spread(read.score, width)
         if logits is None:  # few-shot: the memory alone
-            return LMNStep(None, s, memory_probs=s, key=key, read=read)
-        r = torch.nn.functional.pad(F.model_score(logits), (0, width - logits.shape[1]))
+            return LMNStep(x, s, memory_probs=s, key=key, read=read, recurrent=recurrent)
+        r = F.model_score(logits)
+        if width > r.shape[1]:
+            r = torch.nn.functional.pad(r, (0, width - r.shape[1]))
         combined = None
         self._check_form(state)
         if isinstance(self.combiner, Combiner):
@@ -165,8 +178,18 @@ class LMN(AroundModel, OnlineMethod[LMNState]):  # type: ignore[override]  # its
             theta, s = combined.theta, s if combined.s is None else combined.s
         else:
             theta = r.new_full((1, 1), self.combiner).expand_as(r)
-        P = F.mix(self.share_of_model(r, s), s, theta)
-        return LMNStep(None, P, theta, r, s, h=h, key=key, read=read, combined=combined)
+        if alone(r) and not theta.requires_grad and not s.requires_grad:
+            P = self._mix_one(r, s, theta, read)
+        else:
+            P = F.mix(self.share_of_model(r, s), s, theta)
+        return LMNStep(x, P, theta, r, s, h, key, read, combined, recurrent)
+
+    def _mix_one(self, r: Tensor, s: Tensor, theta: Tensor, read: MemoryRead) -> Tensor:
+        """Eq. 5 for one stream on a CPU: s is zero but at the labels in memory."""
+        names = array(read.label)[0, read.lead]
+        shared = theta.shape[1] > 0 and theta.stride(1) == 0  # one theta for all labels
+        weight = float(theta[0, 0]) if shared else array(theta)[0]
+        return tensor(mix_one(array(r)[0], array(s)[0, names], weight, names, self.partition))
 
     def share_of_model(self, r: Tensor, s: Tensor) -> Tensor:
         """What of r is mixed: all of it, or the labels outside of memory."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -12,76 +11,17 @@ from torch import Tensor
 from labelmem import functional as F
 from labelmem.config import MemoryConfig
 from labelmem.errors import InputError
+from labelmem.fast import alone, array
+from labelmem.fast_cells import Kept, OneStream
+from labelmem.fast_mix import margin_lost
+from labelmem.fast_read import read_one
+from labelmem.reading import FADES, LabelPast, MemoryRead
 
 __all__ = ["FADES", "LabelPast", "LabeledMemory", "MemoryRead"]
 
-FADES = (0.9, 0.97)
-"""Rates of a label's writes are kept over about ten and about thirty observations."""
-
 _FREE = -1  # the label of a position that holds no cell
 _PATIENCE = 16  # writes on a device before it is asked how many positions are in use
-
-
-@dataclass(frozen=True)
-class LabelPast:
-    """How the labels in memory came so far; (n, K), at the leading cells."""
-
-    writes: Tensor
-    """How often the label was written."""
-    age: Tensor
-    """Observations since it was last written, 1 for the latest."""
-    since_first: Tensor
-    """Observations since it was first written."""
-    rates: Tensor
-    """(n, K, 2) its writes, each fading by the factors :data:`FADES` with every observation."""
-    cosine: Tensor
-    """(n, K, B) the cosine of each block of h with that block of the label's M."""
-    size: Tensor
-    """(n, K, B) the length of that block of M."""
-
-
-@dataclass(frozen=True)
-class MemoryRead:
-    """What a read saw, kept with the prediction so that it can be explained later.
-
-    All are (n, K) over the streams' positions; ``label`` is -1 where there is no cell.
-    """
-
-    label: Tensor
-    alpha: Tensor
-    weight: Tensor
-    """Eq. 2's share of the cell among the cells of its label."""
-    score: Tensor
-    """Eq. 3's s of the label, at the position of the label's first cell, 0 elsewhere."""
-    group: Tensor
-    """The position of a leading cell of the same label."""
-    strength: Tensor
-    """Eq. 2's alpha of the label, at the leading cell."""
-    cosine: Tensor
-    """The cosine of h with the label's M, at the leading cell."""
-    age: Tensor
-    """Observations since the cell was last written, 1 for the latest."""
-    past: LabelPast | None = None
-    """How the label came so far, where the memory was asked to tell."""
-
-    @property
-    def leads(self) -> Tensor:
-        """Whether a position holds the leading cell of a label."""
-        columns = torch.arange(self.label.shape[1], device=self.label.device)
-        return (self.label >= 0) & (self.group == columns)
-
-    def scores(self, width: int) -> Tensor:
-        """``s`` spread over ``width`` label columns, as (n, width)."""
-        if self.label.numel() and int(self.label.max()) >= width:
-            raise InputError(
-                f"the memory holds the label {int(self.label.max())}; {width} columns are too few"
-            )
-        return self.spread(self.score, width)
-
-    def spread(self, values: Tensor, width: int) -> Tensor:
-        """Values (n, K), zero but at leading cells, as (n, width): enough for all labels."""
-        empty = values.new_zeros(values.shape[0], width)
-        return empty.scatter_add(1, self.label.clamp(min=0), values)
+_CELLS = ("v", "alpha", "label", "group", "written", "born", "writes", "rates")
 
 
 class LabeledMemory:
@@ -105,7 +45,8 @@ class LabeledMemory:
         If given, reads also tell how each label came so far, with a cosine for each block of h:
         the blocks' lengths, one after another; ``()`` takes h as one block.
     fast
-        Whether one cell per label has a way of its own to be written, with the same results.
+        Whether shorter ways with the same results are taken where there are: one stream on a CPU,
+        and writes of many streams with one cell per label.
 
     Examples
     --------
@@ -139,18 +80,20 @@ class LabeledMemory:
         self.v = torch.zeros(n, 0, dim or 0, device=device, dtype=dtype)
         self.alpha = torch.zeros(n, 0, device=device, dtype=dtype)
         self.label = torch.zeros(n, 0, device=device, dtype=torch.int64)
-        self.group = torch.zeros(n, 0, device=device, dtype=torch.int64)
+        self.group = torch.zeros(n, 0, device=device, dtype=torch.int64)  # not for lone cells
         # Times count the stream's observations. `born` orders the cells of a stream: an overwritten
         # cell keeps its place in that order, a new one comes last.
         self.written = torch.zeros(n, 0, device=device, dtype=torch.int32)
         self.born = torch.zeros(n, 0, device=device, dtype=torch.int32)
         self.writes = torch.zeros(n, 0, device=device, dtype=torch.int32)
-        self.rates = torch.zeros(n, 0, len(FADES), device=device, dtype=dtype)  # when last written
+        fades = FADES if blocks is not None else ()  # nobody asks for the rates otherwise
+        self.rates = torch.zeros(n, 0, len(fades), device=device, dtype=dtype)  # when last written
         self.used = torch.zeros(n, device=device, dtype=torch.int64)
         self.time = torch.zeros(n, device=device, dtype=torch.int32)
-        self._fades = torch.tensor(FADES, device=device, dtype=dtype)
+        self._fades = torch.tensor(fades, device=device, dtype=dtype)
         self._filled = 0  # the largest of `used`, or a little more: positions beyond it are spare
         self._guessed = 0  # writes since it was exact
+        self._kept: Kept | None = None  # what one stream on a CPU knows of its cells
 
     @property
     def streams(self) -> int:
@@ -171,12 +114,18 @@ class LabeledMemory:
         self._check(h)
         lam = self.config.lam if lam is None else lam
         delta = self.config.delta if delta is None else delta
+        learned = isinstance(lam, Tensor) or isinstance(delta, Tensor)
+        if self.dim and not learned and self._alone(h):
+            one = self._one_stream()
+            if one.readable:
+                kernel, watched = (float(lam), float(delta)), self.blocks is not None
+                return read_one(one, array(h)[0], *kernel, int(self.time), watched)
         k = self._filled
         v = self.v[:, :k] if self.dim else h.new_zeros(self.streams, 0, h.shape[1])
         if any(isinstance(x, Tensor) and x.requires_grad for x in (h, lam, delta)):
             v = v.clone()  # a later write must not change what the gradient was taken of
         alpha = self.alpha[:, :k].clone()
-        label, group = self.label[:, :k].clone(), self.group[:, :k].clone()
+        label, group = self.label[:, :k].clone(), self._groups(k)
         alive = label != _FREE
         if self.config.cells_per_label == 1:  # M is the only cell, its weight is one
             weight, M, alpha_y, leads = alive.to(v.dtype), v, alpha, alive
@@ -189,6 +138,26 @@ class LabeledMemory:
         age = self.time[:, None] - self.written[:, :k] + 1
         past = None if self.blocks is None else self._past(h, M, group, age)
         return MemoryRead(label, alpha, weight, score, group, alpha_y, cosine, age, past)
+
+    def _alone(self, h: Tensor) -> bool:
+        """Whether ``h`` can take the short way of one stream on a CPU."""
+        return self.fast and h.dtype == self.v.dtype and alone(h)
+
+    def _one_stream(self) -> OneStream:
+        """The cells as one stream on a CPU has them."""
+        cells, blocks = self._cells(), self.blocks or ()
+        one = OneStream(cells, self._filled, self.config, self._fades, blocks, self._kept)
+        self._kept = one.kept
+        return one
+
+    def _groups(self, k: int) -> Tensor:
+        """(n, k) the positions of the leading cells: each cell's own where it is the only one."""
+        if self.config.cells_per_label == 1:
+            return torch.arange(k, device=self.label.device).expand(self.streams, -1)
+        return self.group[:, :k].clone()
+
+    def _cells(self) -> dict[str, Tensor]:
+        return {name: getattr(self, name) for name in _CELLS}
 
     def _past(self, h: Tensor, M: Tensor, group: Tensor, age: Tensor) -> LabelPast:
         """How each label came so far; what its cells know, put together at the leading one."""
@@ -227,6 +196,12 @@ class LabeledMemory:
         """
         P = h.new_zeros(len(h), 0) if P is None else P
         self._check_write(h, y, P, mask)
+        if self.dim is None:
+            self.dim = h.shape[1]
+            self.v = self.v.new_zeros(self.streams, 0, self.dim)
+        if self._alone(h):
+            return self._write_one(h, y, P, mask)
+        self._kept = None  # what follows is not kept up with
         seen = torch.ones_like(y, dtype=torch.bool) if mask is None else mask
         self.time += seen.to(self.time.dtype)
         single = self.config.cells_per_label == 1 and self.fast
@@ -235,9 +210,6 @@ class LabeledMemory:
         else:
             loss, wrong = F.margin_loss(P, y, self.config.margin)
             writes = seen & (loss > 0)
-        if self.dim is None:
-            self.dim = h.shape[1]
-            self.v = self.v.new_zeros(self.streams, 0, self.dim)
         if single:
             self._write_single(h.to(self.v.dtype), y, writes)
             return writes
@@ -245,6 +217,22 @@ class LabeledMemory:
         if len(rows):
             self._write_rows(rows, h[rows].to(self.v.dtype), y[rows], wrong[rows])
         return writes
+
+    def _write_one(self, h: Tensor, y: Tensor, P: Tensor, mask: Tensor | None) -> Tensor:
+        """The write of one stream on a CPU."""
+        if mask is not None and not bool(mask):
+            return torch.zeros(1, dtype=torch.bool)
+        self.time += 1
+        label, lost, wrong = int(y), True, True
+        if self.config.margin != math.inf or self.config.cells_per_label != 1:
+            lost, wrong = margin_lost(array(P)[0], label, self.config.margin)
+        if lost:
+            self._grow(min(self._filled + 1, self.config.capacity or self._filled + 1))
+            one = self._one_stream()
+            one.write(array(h)[0], label, wrong, int(self.time))
+            self._filled = one.used
+            self.used.fill_(one.used)
+        return torch.full((1,), lost)
 
     def _write_single(self, h: Tensor, y: Tensor, writes: Tensor) -> None:
         """The write rules for one cell per label, for all streams at once: the fast path.
@@ -278,7 +266,6 @@ class LabeledMemory:
         put("writes", self.writes[row, slot] * known + 1)
         put("written", self.time)
         put("label", y)
-        put("group", slot)
         self.used = torch.maximum(self.used, torch.where(writes, slot + 1, 0))
         if self.used.device.type == "cpu":
             self._count()
@@ -362,13 +349,11 @@ class LabeledMemory:
         if not len(rows):
             return
         self._grow(int(slot.max()) + 1)
-        if self.config.cells_per_label == 1:
-            lead = slot
-        else:  # join the label's group where it has one
+        if self.config.cells_per_label != 1:  # join the label's group where it has one
             own = self.label[rows] == y[:, None]
             lead = torch.where(own.any(dim=1), own.to(torch.int8).argmax(dim=1), slot)
             lead = torch.where(own.any(dim=1), self.group[rows, lead], slot)
-        self.group[rows, slot] = lead
+            self.group[rows, slot] = lead
         self.label[rows, slot] = y
         self.v[rows, slot] = h
         self.alpha[rows, slot] = 1.0
@@ -387,10 +372,9 @@ class LabeledMemory:
         more = max(4, held // 8, positions - held)
         if self.config.capacity:
             more = max(positions - held, min(more, self.config.capacity - held))
-        for name, fill in (("v", 0), ("alpha", 0), ("label", _FREE), ("group", 0)):
-            setattr(self, name, _extended(getattr(self, name), more, fill))
-        for name in ("written", "born", "writes", "rates"):
-            setattr(self, name, _extended(getattr(self, name), more, 0))
+        for name, cells in self._cells().items():
+            if name != "group" or self.config.cells_per_label != 1:
+                setattr(self, name, _extended(cells, more, _FREE if name == "label" else 0))
 
     def _check(self, h: Tensor) -> None:
         dim = h.shape[-1] if self.dim is None else self.dim
@@ -402,7 +386,7 @@ class LabeledMemory:
 
     def _check_write(self, h: Tensor, y: Tensor, P: Tensor, mask: Tensor | None) -> None:
         self._check(h)
-        if not bool(torch.isfinite(h).all()):
+        if not F.finite(h):
             raise InputError("h has NaN or infinite values; nothing was written")
         n = self.streams
         if y.shape != (n,) or y.is_floating_point() or bool((y < 0).any()):
@@ -421,16 +405,20 @@ class LabeledMemory:
         """Everything that must be saved to continue bit for bit, without the spare positions."""
         self._count()
         k = self._filled
-        cells = ("v", "alpha", "label", "group", "written", "born", "writes", "rates")
-        saved = {name: getattr(self, name)[:, :k] for name in cells}
+        saved = {name: cells[:, :k] for name, cells in self._cells().items()}
+        saved["group"] = self._groups(k)
         return saved | {"used": self.used, "time": self.time}
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """Take over what :meth:`tensors` gave; shapes must fit."""
         for name in self.tensors():
             setattr(self, name, tensors[name].to(self.used.device).clone())
+        self.rates = self.rates[..., : len(self._fades)]
+        if self.config.cells_per_label == 1:
+            self.group = self.group[:, :0].clone()
         self._filled = self.label.shape[1]
         self.dim = self.v.shape[2] or None
+        self._kept = None
 
 
 def _first(valid: Tensor, *keys: Tensor) -> Tensor:

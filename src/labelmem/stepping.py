@@ -54,6 +54,7 @@ class Stepping(ABC, Generic[S]):
     """Where its tensors live."""
     dtype: torch.dtype = torch.float32
     """What floating point inputs are converted to."""
+    _latest_signature: dict[str, Any] = {}
 
     @abstractmethod
     def initial_state(self, streams: int) -> S:
@@ -85,6 +86,13 @@ class Stepping(ABC, Generic[S]):
     def signature(self) -> dict[str, Any]:
         """What a saved stream must agree on to be continued by this method."""
         return {"method": self.name, "labels": len(self.known), "label_digest": self._digest()}
+
+    def shared_signature(self) -> dict[str, Any]:
+        """The signature as it is now; one object for all streams that begin with the same."""
+        now = self.signature()
+        if self._latest_signature != now:
+            self._latest_signature = now
+        return self._latest_signature
 
     def explain(self, step: Step, label: int) -> Explanation:
         """Say which cells stand behind a prediction; only methods with a memory can."""

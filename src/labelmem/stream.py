@@ -95,7 +95,7 @@ class Stream:
         self.space = LabelSpace(method.known)
         self.observed = 0
         # A stream keeps the options it began with, whatever the method becomes.
-        self._signature = method.signature()
+        self._signature = method.shared_signature()
         self._latest: Prediction | None = None
         with torch.inference_mode(False):
             self._state = method.initial_state(1)
@@ -133,7 +133,8 @@ class Stream:
             step = self.method.rebase(self._state, step, len(self.space))
         known = self.space.find(y)
         index = len(self.space) if known is None else known
-        self.method.commit(self._state, step, torch.tensor([index], device=step.probs.device), None)
+        ids = torch.full((1,), index, device=step.probs.device)
+        self.method.commit(self._state, step, ids, None)
         self.space.add(y)
         self.observed += 1
         prediction._observed = True

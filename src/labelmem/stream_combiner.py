@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
+from labelmem import fast_stream as short
 from labelmem.combining import Combiner, CombinerState, CombinerStep, View, gru, misses
+from labelmem.fast import Array, alone, array, arrays, tensor
 from labelmem.memory import LabelPast, MemoryRead
 
 __all__ = ["Look", "StreamCombiner", "StreamState"]
@@ -169,6 +172,8 @@ class StreamCombiner(Combiner, kind="stream"):
     def forward(self, state: CombinerState, view: View) -> CombinerStep:
         """Theta of the streams and the corrected belief of the memory. Pure."""
         assert isinstance(state, StreamState)
+        if alone(view.h) and not torch.is_grad_enabled() and not self.training:
+            return self._forward_one(state, view)
         look = self.scaled(self.look(state.past, view))
         score, log_s = self._guess(look)
         seen = self._seen(look, log_s, state.echo, view.h)
@@ -181,6 +186,24 @@ class StreamCombiner(Combiner, kind="stream"):
             return StreamStep(theta, mu, guess=guess)
         return StreamStep(theta, mu, view.read.spread(s, view.r.shape[1]), guess)
 
+    def _forward_one(self, state: StreamState, view: View) -> StreamStep:
+        """The same for one stream on a CPU."""
+        weights, lead = arrays(self), view.read.lead
+        labels, r = _labels(view.read, lead), array(view.r)[0]
+        inside = r[labels.names]
+        past, echo, mu = array(state.past)[0], array(state.echo)[0], array(state.mu)[0]
+        features = short.features_of(labels, inside) - weights["features_mean"]
+        features /= weights["features_spread"]
+        signals = short.signals_of(past, r, labels, inside) - weights["signals_mean"]
+        signals /= weights["signals_spread"]
+        h = array(view.h)[0] if self.sees_h else None
+        theta, s, guess, mu = short.decide(weights, features, signals, labels.s, echo, mu, h)
+        by_cell = np.zeros((2, view.read.label.shape[1]), r.dtype)
+        by_cell[:, lead] = s, guess
+        corrected = view.read.spread(tensor(by_cell[0]), len(r)) if self.correct else None
+        shared = view.r.new_full((1, 1), theta).expand_as(view.r)
+        return StreamStep(shared, tensor(mu), corrected, tensor(by_cell[1]))
+
     def observe(
         self,
         state: CombinerState,
@@ -192,10 +215,25 @@ class StreamCombiner(Combiner, kind="stream"):
         """Commit mu and remember how the labels came."""
         assert isinstance(state, StreamState) and isinstance(step, StreamStep)
         assert step.guess is not None
+        if alone(view.h) and not torch.is_grad_enabled() and mask is None:
+            return self._observe_one(state, step, view, int(y))
         slot = slot_of(view.read, y)
         echo = _echo(step.guess.detach(), slot)
         past = self.remember(state.past, view, y, slot)
         return StreamState(step.mu, echo, past).where(mask, state)
+
+    def _observe_one(self, state: StreamState, step: StreamStep, view: View, y: int) -> StreamState:
+        """The same for one stream on a CPU."""
+        assert step.guess is not None and view.read.past is not None
+        lead, names, r = view.read.lead, array(view.read.label)[0], array(view.r)[0]
+        own = np.flatnonzero(names == y)
+        own = own if isinstance(lead, slice) else own[np.isin(own, lead)]
+        slot = int(own[0]) if len(own) else -1
+        age = int(array(view.read.past.age)[0, slot]) if slot >= 0 else 0
+        best = int(r.argmax()) if len(r) else -1
+        missed = best != y or r[best] <= 0
+        past = short.remember(array(state.past)[0], _RATES, slot < 0, age, bool(missed))
+        return StreamState(step.mu, tensor(short.echo_of(array(step.guess)[0], slot)), tensor(past))
 
     @torch.no_grad()
     def remember(self, past: Tensor, view: View, y: Tensor, slot: Tensor) -> Tensor:
@@ -289,6 +327,15 @@ class StreamCombiner(Combiner, kind="stream"):
         inner = torch.relu(torch.cat(seen, dim=-1) @ self.theta_inner.T)
         theta = torch.sigmoid(inner @ self.theta_outer + self.bias_theta)
         return theta, log_s.exp() * look.leads
+
+
+def _labels(read: MemoryRead, lead: Array | slice) -> short.Labels:
+    """What a read of one stream tells of its labels."""
+    assert read.past is not None
+    past = read.past
+    told = (read.label, read.score, read.strength, past.writes, past.age, past.since_first)
+    rows = (past.rates, past.cosine, past.size)
+    return short.Labels(*(array(values)[0][lead] for values in (*told, *rows)))
 
 
 def slot_of(read: MemoryRead, y: Tensor) -> Tensor:

@@ -109,3 +109,5 @@ def test_options_have_limits() -> None:
         MAMLOptions(lr=-1)
     with pytest.raises(ConfigError, match="dropout"):
         MAMLOptions(dropout=0.5)
+    with pytest.raises(ConfigError, match="tied"):
+        MAMLOptions(tied=True)

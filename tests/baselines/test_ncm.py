@@ -19,6 +19,9 @@ OPTIONS = [
     NCMOptions(temperature=7.0, prior=2.0),
     NCMOptions(metric="cosine", temperature=4.0),
     NCMOptions(metric="cosine", prior=0.5),
+    NCMOptions(frequency=1.5, prior=0.5),
+    NCMOptions(theta=0.7),
+    NCMOptions(metric="cosine", theta=0.3, frequency=1.0, temperature=2.0),
 ]
 
 
@@ -38,7 +41,9 @@ def oracle(
     labels, answers = list(labels), []
     for h, y in zip(hs, ys, strict=True):
         e = [
-            math.exp(closeness(h, sums[k] / count[k], options)) if k in sums else 0.0
+            count[k] ** options.frequency * math.exp(closeness(h, sums[k] / count[k], options))
+            if k in sums
+            else 0.0
             for k in labels
         ]
         answers.append([v / sum(e) if any(e) else 0.0 for v in e])
@@ -59,9 +64,21 @@ def test_means_continue_from_training(options: NCMOptions) -> None:
                 taught.setdefault(y, []).append(h)
     method = NCM(model, options=options).fit(training, batch_size=2)
     hs = model.features(x.double())[0].detach().numpy()
+    rs = torch.softmax(model(x.double()), dim=1).tolist()
     expected = oracle(hs, ys, [0, 1, 2, 3], taught, options)
-    for seen, wanted in zip(run(method.stream(), x, ys), expected, strict=True):
+    for seen, s, r in zip(run(method.stream(), x, ys), expected, rs, strict=True):
+        r += [0.0] * (len(s) - len(r))
+        wanted = [(1 - options.theta) * b + options.theta * a for a, b in zip(s, r, strict=True)]
         assert seen.tolist() == pytest.approx(wanted, abs=1e-10)
+
+
+def test_below_one_theta_leaves_the_model_where_there_is_no_mean() -> None:
+    model, (x, ys) = Stateless().eval(), random_stream(0, 5, range(4))
+    stream = NCM(model, options=NCMOptions(theta=0.9)).stream()
+    torch.testing.assert_close(stream.predict(x[0]).probs, torch.softmax(model(x[:1]), 1)[0])
+    for p in run(stream, x, ys):
+        assert bool((p > 0).all())
+        assert float(p.sum()) == pytest.approx(1)
 
 
 def test_without_training_it_starts_from_the_first_label() -> None:
@@ -95,7 +112,16 @@ def test_two_clusters_are_told_apart_after_one_example_each() -> None:
     assert stream.predict([8.0, 6.0]).label == "there"
 
 
-@pytest.mark.parametrize("wrong", [{"metric": "taxi"}, {"temperature": 0.0}, {"prior": 0.0}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"metric": "taxi"},
+        {"temperature": 0.0},
+        {"prior": 0.0},
+        {"frequency": -1.0},
+        {"theta": 1.1},
+    ],
+)
 def test_options_have_limits(wrong: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=next(iter(wrong))):
         NCMOptions(**wrong)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from toys import Recurrent, Stateless, random_stream, run
 
+from labelmem.baselines import sgd_all as module
 from labelmem.baselines.sgd_all import SGDAll, SGDAllOptions
 from labelmem.errors import ClosedError, ConfigError, InputError
 from labelmem.models import GRUModel
@@ -136,6 +137,31 @@ def test_dropout_stays_off_and_closing_is_final() -> None:
     method.close()
     with pytest.raises(ClosedError):
         stream.predict(torch.ones(3))
+
+
+def test_streams_taken_in_parts_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = torch.Generator().manual_seed(0)
+    x, ys = torch.randn(6, 5, 3, generator=generator), torch.randint(4, (6, 5), generator=generator)
+    probs = []
+    for most in (module._MOST, 1):  # all streams at once, then each by itself
+        monkeypatch.setattr(module, "_MOST", most)
+        batch = SGDAll(Stateless(), options=SGDAllOptions(lr=0.5, decay=0.1)).streams(5)
+        for t in range(6):
+            probs.append(batch.predict(x[t]))
+            batch.observe(ys[t], mask=ys[t] > 0)
+    for whole, parts in zip(probs[:6], probs[6:], strict=True):
+        torch.testing.assert_close(whole, parts)
+
+
+def test_the_model_keeps_its_weights() -> None:
+    model, (x, ys) = Stateless(), random_stream(0, 5, range(4))
+    before = copy.deepcopy(model.state_dict())
+    for streams in (1, 2):  # one stream alone could take the model's weights for its own
+        batch = SGDAll(model, options=SGDAllOptions(lr=0.5)).streams(streams)
+        for t in range(5):
+            batch.predict(x[t].expand(streams, -1))
+            batch.observe([ys[t]] * streams)
+    assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
 
 
 def test_the_first_weights_are_shared_not_copied() -> None:

@@ -75,6 +75,26 @@ def test_it_equals_the_closed_form_after_training(shrinkage: float) -> None:
         stream.observe(ys[t])
 
 
+def test_frequencies_and_the_model_take_part_as_much_as_they_are_told() -> None:
+    x, ys = random_stream(4, 60, range(3), ["new"], inputs=3)
+    options = SLDAOptions(frequency=1.3, theta=0.6, temperature=0.5)
+    method = SLDA(Bare(), options=options).fit([(x[:20], ys[:20])])
+    plain = method.variant(frequency=0.0, theta=1.0)
+    stream, other = method.stream(), plain.stream()
+    count = [float(ys[:20].count(label)) for label in range(3)]
+    for t in range(20, 60):
+        p, s = stream.predict(x[t]), other.predict(x[t]).probs.double()
+        own = [count[i] if i < 3 else ys[20:t].count("new") for i in range(len(s))]
+        s = s * torch.tensor(own).double() ** 1.3
+        assert p.model_probs is not None
+        expected = 0.4 * p.model_probs.double() + 0.6 * s / s.sum()
+        torch.testing.assert_close(p.probs.double(), expected, atol=1e-6, rtol=1e-5)
+        for one in (stream, other):
+            one.observe(ys[t])
+        if ys[t] in range(3):
+            count[ys[t]] += 1
+
+
 def test_the_inverse_stays_accurate_over_a_long_stream() -> None:
     generator = torch.Generator().manual_seed(0)
     mixing = torch.randn(8, 8, generator=generator) * torch.logspace(-2, 1, 8)
@@ -101,7 +121,15 @@ def test_a_prior_makes_means_move_faster() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"shrinkage": 0.0}, {"shrinkage": 1.5}, {"temperature": -1.0}, {"prior": 0.0}]
+    "wrong",
+    [
+        {"shrinkage": 0.0},
+        {"shrinkage": 1.5},
+        {"temperature": -1.0},
+        {"prior": 0.0},
+        {"frequency": -0.1},
+        {"theta": -0.1},
+    ],
 )
 def test_options_have_limits(wrong: dict[str, float]) -> None:
     with pytest.raises(ConfigError, match=next(iter(wrong))):

@@ -1,8 +1,8 @@
-"""The paper's other methods through the runner, at smoke size."""
+"""The methods that LMN is compared with through the runner, at smoke size."""
 
 from __future__ import annotations
 
-from importlib import resources
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +21,14 @@ from labelmem.experiments.trained import WORST, trained
 from labelmem.models import GRUModel, LSTMModel
 
 METHODS = ("lstm", "rei", "maml", "dntm")
+BASELINES = ("session-knn", "ncm", "slda", "knn", "sgd-head", "sgd-all", "unigram", "counter")
 
 
-def runs(folder: Path, more: str = "") -> dict[str, Run]:
-    """The shipped table with these methods, whatever it lists itself."""
-    shipped = resources.files("labelmem.experiments") / "tables" / "table2.toml"
-    lines = shipped.read_text(encoding="utf-8").splitlines()
-    lines = [line for line in lines if not line.startswith("methods = ")]
-    path = folder / "mine.toml"
-    path.write_text(f"methods = {list(METHODS)}\n" + "\n".join(lines) + "\n" + more)
-    return {run.method: run for run in load_table(str(path)).runs("smoke")}
+def runs(**options: dict[str, Any]) -> dict[str, Run]:
+    """The smoke size of the shipped table with these methods, whatever it lists itself."""
+    methods = (*METHODS, *BASELINES)
+    table = replace(load_table("table2"), name="mine", methods=methods, options=options)
+    return {run.method: run for run in table.runs("smoke", methods=methods)}
 
 
 def task(run: Run, folder: Path) -> SequenceTask:
@@ -41,7 +39,7 @@ def task(run: Run, folder: Path) -> SequenceTask:
 def test_it_runs_and_trains_once(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = runs(tmp_path)[name]
+    run = runs()[name]
     assert execute(run, tmp_path, "cpu", show=False) == "recorded"
     (record,) = Records(tmp_path / "mine.jsonl")
     assert record["method"] == name and record["parameters"] > 0
@@ -57,6 +55,18 @@ def test_it_runs_and_trains_once(
     (again,) = Records(tmp_path / "mine.jsonl")
     assert again["metrics"] == record["metrics"]
     assert not list((tmp_path / ".work" / "shared").glob("*.checkpoint"))
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_a_baseline_is_searched_from_a_point_of_its_grid(name: str, tmp_path: Path) -> None:
+    chosen = contender(name)
+    grid, start = chosen.grid, chosen.start  # type: ignore[attr-defined]
+    assert grid.keys() == start.keys()
+    assert all(start[key] in values == sorted(values) for key, values in grid.items())
+    assert execute(runs()[name], tmp_path, "cpu", show=False) == "recorded"
+    (record,) = Records(tmp_path / "mine.jsonl")
+    assert record["chosen"].keys() == grid.keys()
+    assert record["metrics"]["floored"] == 0  # every label has a chance, also those never seen
 
 
 @pytest.mark.parametrize("embedding", [None, 7])
@@ -77,10 +87,11 @@ def test_the_larger_model_comes_closest_to_five_times(dim: int) -> None:
 
 
 def test_a_table_may_say_more_at_a_size_and_for_all_sizes(tmp_path: Path) -> None:
-    run = runs(tmp_path, "[method.rei]\nvector = 3\ntraining = { lr = 0.5 }\n")["rei"]
+    run = runs(rei={"vector": 3, "training": {"lr": 0.5}})["rei"]
     run.config["rei"] = {"vector": 2, "dim": 4, "training": {"batch": 2}}  # type: ignore[index]
     options, training = contender("rei")(task(run, tmp_path)).settings  # type: ignore[attr-defined]
-    assert options == {"dropout": run.config["model"]["dropout"], "vector": 3, "dim": 4}
+    shared = {name: run.config["model"][name] for name in ("dropout", "tied")}
+    assert options == {**shared, "vector": 3, "dim": 4}
     assert (training["lr"], training["batch"]) == (0.5, 2)
     assert training["epochs"] == run.config["model"]["epochs"]
 
@@ -88,7 +99,7 @@ def test_a_table_may_say_more_at_a_size_and_for_all_sizes(tmp_path: Path) -> Non
 def test_a_setting_that_runs_away_is_the_worst(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rei = contender("rei")(task(runs(tmp_path)["rei"], tmp_path))
+    rei = contender("rei")(task(runs()["rei"], tmp_path))
 
     def run_away(*_: Any) -> None:
         raise ModelError("the validation loss is nan")
@@ -99,4 +110,4 @@ def test_a_setting_that_runs_away_is_the_worst(
 
 def test_only_networks_can_be_trained(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="counter has no network"):
-        trained(task(runs(tmp_path)["rei"], tmp_path), "counter", {}, {})
+        trained(task(runs()["rei"], tmp_path), "counter", {}, {})

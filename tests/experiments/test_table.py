@@ -33,7 +33,7 @@ def test_every_shipped_table_names_only_what_exists(name: str) -> None:
     assert {"paper", "smoke"} <= set(table.sizes)
     assert set(table.datasets) <= set(names())
     for method in table.methods:
-        contender(method, table.row(method).options)
+        contender(method, table.row(method).options, table.task)
     for dataset in (*table.published, *table.not_run):
         assert dataset in table.datasets
     for reasons in table.not_run.values():

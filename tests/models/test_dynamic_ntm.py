@@ -15,8 +15,9 @@ from labelmem.models.dynamic_ntm import DynamicNTM, NTMState
 CELLS, CONTENT, ADDRESS, DIM, LABELS = 4, 3, 2, 3, 5
 
 
-def network() -> DynamicNTM:
-    made: DynamicNTM = filled(DynamicNTM(LABELS, DIM, CELLS, CONTENT, ADDRESS), seed=1).double()
+def network(tied: bool = False) -> DynamicNTM:
+    bare = DynamicNTM(LABELS, DIM, CELLS, CONTENT, ADDRESS, tied=tied)
+    made: DynamicNTM = filled(bare, seed=1).double()
     return made
 
 
@@ -24,9 +25,14 @@ def cosine(a: Tensor, b: Tensor) -> float:
     return float(a @ b / (a.norm() * b.norm()))
 
 
+def tied(net: DynamicNTM) -> bool:
+    return net.head.weight is net.embedding.weight
+
+
 def oracle(net: DynamicNTM, token: int, state: NTMState) -> tuple[Tensor, NTMState]:
     """One stream, one cell after another; the state's tensors have no stream dimension."""
-    x = net.embedding.start if token == LABELS else net.embedding.weight[token]
+    vectors = net.embedding.weight * (math.sqrt(DIM) if tied(net) else 1.0)
+    x = net.embedding.start if token == LABELS else vectors[token]
     old = state.seen[ADDRESS:]
     both = torch.cat([x, old])
     erase, share = torch.sigmoid(net.erase(both)), torch.sigmoid(net.share(both))
@@ -48,14 +54,19 @@ def oracle(net: DynamicNTM, token: int, state: NTMState) -> tuple[Tensor, NTMSta
     seen = sum((w * cell for w, cell in zip(weights, cells, strict=True)), torch.zeros(()))
     usage = [0.1 * float(state.usage[i]) + 0.9 * s for i, s in enumerate(score)]
     assert isinstance(seen, Tensor)
-    logits = net.head(torch.cat([h, seen]))
+    shown = torch.cat([h, seen])
+    if tied(net):
+        shown = net.join.weight @ shown + net.join.bias
+    logits = net.head.weight @ shown + net.head.bias
     w, u = torch.tensor(weights).to(h), torch.tensor(usage).to(h)
     return logits, NTMState(h, c, torch.stack(content), w, seen, u)
 
 
 @torch.no_grad()
-def test_steps_equal_the_slow_loops() -> None:
-    net = network()
+@pytest.mark.parametrize("share", [False, True])
+def test_steps_equal_the_slow_loops(share: bool) -> None:
+    net = network(share)
+    assert tied(net) is share
     tokens = torch.tensor([[5, 1, 1, 4, 0], [5, 3, 2, 3, 5]])
     state = net.initial_state(2)
     slow = [NTMState(*(part[i] for part in state)) for i in range(2)]

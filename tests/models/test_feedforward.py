@@ -56,3 +56,11 @@ def test_the_mlp_is_the_formula(hidden: tuple[int, ...]) -> None:
 def test_options_of_the_mlp_are_checked(options: dict[str, object]) -> None:
     with pytest.raises(ConfigError, match=next(iter(options))):
         MLP(**({"features": 2, "labels": 3} | options))  # type: ignore[arg-type]
+
+
+def test_a_gain_brings_every_h_to_one_length() -> None:
+    model = ConvNet(labels=3, dim=6, size=4, channels=(2, 2), gain=5.0)
+    images = torch.rand(7, 1, 4, 4, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(model.embed(images).norm(dim=1), torch.full((7,), 5.0))
+    with pytest.raises(ConfigError, match="gain is 0"):
+        ConvNet(labels=3, gain=0)

@@ -20,9 +20,10 @@ LABELS, START = 6, 6
 SHAPES: list[dict[str, Any]] = [
     {},
     {"full": True, "norm": 1.0},
+    {"prior": 1.5},
     {"hidden": 7},
     {"recurrent": 3},
-    {"full": True, "hidden": 5, "recurrent": 4, "decays": (0.9,), "norm": 0.0, "gain": 3.0},
+    {"full": True, "hidden": 5, "recurrent": 4, "decays": (0.9,), "norm": 0.0, "prior": 1.0},
 ]
 STREAMS = [[0, 1, 2, 1, 2] * 3, [2, 5, 0, 2], [1, 1, 2, 3, 0, 2], [4, 4, 4]] * 3
 
@@ -56,10 +57,14 @@ def step_through(model: HistoryModel, x: Tensor) -> tuple[Tensor, Any]:
 def slow_h(model: HistoryModel, past: Sequence[int], decays: Sequence[float]) -> Tensor:
     """What the formula of the class says after the tokens of one stream, the start included."""
     shown = [(age, model.embedding.weight[y]) for age, y in enumerate(reversed(past)) if y != START]
-    averages = []
+    averages, weights = [], []
     for g in decays:
         total = sum((g**age * e for age, e in shown), torch.zeros(model.dim))
-        averages.append(total / max(1.0, sum(g**age for age, _ in shown)) ** model.norm)
+        weight = sum(g**age for age, _ in shown)
+        weights.append(weight)
+        averages.append(total / max(1.0, weight) ** model.norm)
+    if model.prior:
+        averages = [a * max(weights) / (max(weights) + model.prior) for a in averages]
     h = torch.zeros(model.dim)
     for a, m in zip(averages, model.mix, strict=True):
         h = h + (a @ m if m.dim() == 2 else a * m)
@@ -264,7 +269,7 @@ def test_shapes_are_checked() -> None:
     [
         *({"labels": 0}, {"dim": 0}, {"hidden": -1}, {"recurrent": 1.5}, {"dropout": 1.0}),
         *({"token_dropout": -0.1}, {"output_dropout": 1.0}, {"decays": ()}, {"decays": (0.5, 2)}),
-        *({"norm": 1.5}, {"gain": 0.0}, {"gain": math.nan}),
+        *({"norm": 1.5}, {"prior": -1.0}, {"gain": 0.0}, {"gain": math.nan}),
     ],
     ids=str,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from toys import filled
 
@@ -9,12 +10,14 @@ from labelmem.models.sequence_vector import SequenceVectorLSTM
 
 
 @torch.no_grad()
-def test_the_vector_enters_both_layers() -> None:
-    net = filled(SequenceVectorLSTM(labels=5, dim=3, vector=2), seed=0)
+@pytest.mark.parametrize("tied", [False, True])
+def test_the_vector_enters_both_layers(tied: bool) -> None:
+    net = filled(SequenceVectorLSTM(labels=5, dim=3, vector=2, tied=tied), seed=0)
+    assert (net.head.weight is net.embedding.weight) is tied
     h, c, v = torch.randn(3, 2, 3, generator=torch.Generator().manual_seed(0))
     v = v[:, :2]
     logits, (h2, c2, same) = net(torch.tensor([4, 5]), (h, c, v))
-    x = torch.stack([net.embedding.weight[4], net.embedding.start])
+    x = torch.stack([net.embedding.weight[4] * (3**0.5 if tied else 1), net.embedding.start])
     expected = net.cell(torch.cat([x, v], 1), (h, c))
     torch.testing.assert_close((h2, c2), expected)
     torch.testing.assert_close(logits, net.head(h2) + v @ net.vector_head.weight.T)

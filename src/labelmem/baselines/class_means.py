@@ -139,5 +139,5 @@ def answered(
     r = step.model_probs
     if r is None or options.theta == 1:
         return replace(step, probs=s, memory_probs=s)
-    theta = options.theta * valid.any(dim=1, keepdim=True)
+    theta = options.theta * valid.any(dim=1, keepdim=True).to(r.dtype)
     return replace(step, probs=(1 - theta) * r + theta * s, memory_probs=s)

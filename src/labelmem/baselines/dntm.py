@@ -61,7 +61,8 @@ class DNTM(SequenceMethod[DNTMOptions]):
     def made_network(self) -> DynamicNTM:
         """Controller, addresses and output layer."""
         o = self.options
-        return DynamicNTM(len(self.known), o.dim, o.cells, o.content, o.address, o.dropout)
+        sizes = (o.dim, o.cells, o.content, o.address)
+        return DynamicNTM(len(self.known), *sizes, o.dropout, o.tied)
 
     def begin(self, streams: int) -> NTMState:
         """Empty cells."""

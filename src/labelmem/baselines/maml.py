@@ -39,6 +39,7 @@ class MAMLOptions(SequenceOptions):
         good = self.lr >= 0 and math.isfinite(self.lr)
         require(good, "lr", self.lr, "must be a number from 0")
         require(self.dropout == 0, "dropout", self.dropout, "has no place here: it must be 0")
+        require(not self.tied, "tied", self.tied, "has no place here: it must be False")
 
 
 class MAML(SequenceMethod[MAMLOptions]):

@@ -64,7 +64,7 @@ class Rei(SequenceMethod[ReiOptions]):
     def made_network(self) -> SequenceVectorLSTM:
         """An LSTM that the vector enters."""
         o = self.options
-        return SequenceVectorLSTM(len(self.known), o.dim, o.vector, o.dropout)
+        return SequenceVectorLSTM(len(self.known), o.dim, o.vector, o.dropout, o.tied)
 
     def begin(self, streams: int) -> VectorState:
         """Zeros everywhere, the vector included."""

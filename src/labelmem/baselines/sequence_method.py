@@ -35,6 +35,8 @@ class SequenceOptions:
     """Size of the LSTM; the paper's baselines have 50."""
     dropout: float = 0.0
     """Share of the labels' vectors and of h that is dropped in training."""
+    tied: bool = False
+    """Whether the output layer's weight is the labels' vectors: fewer parameters."""
     seed: int = 0
     """Seeds the weights before training."""
 

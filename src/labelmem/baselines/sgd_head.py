@@ -188,13 +188,15 @@ def coordinates(basis: Tensor, h: Tensor, mask: Tensor | None = None) -> tuple[T
     leaves = (length > tiny * h.norm(dim=1)) & (used < h.shape[1])
     if mask is not None:
         leaves &= mask
-    row = leaves.nonzero()[:, 0]
-    if len(row):
-        needed = int(used[row].max()) + 1
-        if needed > basis.shape[1]:  # some spare rows, so that not every label copies everything
-            size = min(h.shape[1], max(needed, basis.shape[1] * 9 // 8))
-            basis, a = wider(basis, size), wider(a, size)
-        basis, slot = basis.clone(), used[row]
-        basis[row, slot] = rest[row] / length[row, None]
-        a[row, slot] = length[row]
+    # The one question to the device: how many rows are needed.
+    needed = int(torch.where(leaves, used + 1, 0).amax())
+    if needed > basis.shape[1]:  # some spare rows, so that not every label copies everything
+        size = min(h.shape[1], max(needed, basis.shape[1] * 9 // 8))
+        basis, a = wider(basis, size), wider(a, size)
+    if needed:
+        slot = torch.arange(basis.shape[1], device=h.device) == used[:, None]
+        slot &= leaves[:, None]
+        unit = rest / length.clamp(min=torch.finfo(h.dtype).tiny)[:, None]
+        basis = torch.where(slot[..., None], unit[:, None], basis)
+        a = torch.where(slot, length[:, None], a)
     return basis, a

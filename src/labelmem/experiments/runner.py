@@ -170,7 +170,9 @@ def _tested(ready: _Ready, show: bool | None) -> Record:
     }
 
 
-def _search(method: TaskContender[Any, Any], path: Path, run: Run, show: bool | None) -> list[Trial]:
+def _search(
+    method: TaskContender[Any, Any], path: Path, run: Run, show: bool | None
+) -> list[Trial]:
     """Search on validation; every trial is kept at once, so that a killed search continues."""
     log: list[Trial] = json.loads(path.read_text()) if path.exists() else []
     trials = int(run.config["trials"]) if method.grid else 1

@@ -159,9 +159,7 @@ class Table:
                     if self._has(row, dataset, named):
                         config = merged(shared, row.settings_on(dataset))
                         config["options"] = row.options_on(dataset)
-                        yield Run(
-                            self.name, dataset, row.name, int(seed), size, config, self.task
-                        )
+                        yield Run(self.name, dataset, row.name, int(seed), size, config, self.task)
 
     def _has(self, row: Row, dataset: str, named: bool) -> bool:
         """Whether a row is run on a data set; ``named`` if somebody asked for just these two."""

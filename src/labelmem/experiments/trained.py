@@ -104,7 +104,8 @@ class TrainedContender(Contender):
 
     def shared_options(self) -> dict[str, Any]:
         """Options that it takes over from the model of the run."""
-        return {"dropout": self.task.config["model"].get("dropout", 0.0)}
+        model = self.task.config["model"]
+        return {"dropout": model.get("dropout", 0.0), "tied": model.get("tied", False)}
 
     def build(self, point: Point) -> SequenceMethod[Any]:
         """The trained network with the options of ``point``."""

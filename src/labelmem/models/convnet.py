@@ -12,6 +12,19 @@ from labelmem.models.sizes import check_sizes
 __all__ = ["ConvNet"]
 
 
+class _Length(nn.Module):
+    """Brings vectors to one length."""
+
+    def __init__(self, length: float) -> None:
+        super().__init__()
+        if not length > 0:
+            raise ConfigError(f"gain is {length}; it must be above 0, or None")
+        self.length = length
+
+    def forward(self, h: Tensor) -> Tensor:
+        return self.length * nn.functional.normalize(h, dim=-1)
+
+
 class ConvNet(nn.Module):
     """Classifies square grey images: pairs of 3x3 convolutions, pooling after each pair, then h.
 
@@ -25,6 +38,9 @@ class ConvNet(nn.Module):
         Side of the images in pixels.
     channels
         Outputs of the convolutions in turn; an even number of them.
+    gain
+        Beyond the paper: the length that every h is brought to. The head then learns from
+        directions alone, which is what the memory's cosines compare. None leaves h as it is.
 
     References
     ----------
@@ -45,6 +61,7 @@ class ConvNet(nn.Module):
         dim: int = 128,
         size: int = 28,
         channels: Sequence[int] = (64, 64, 128, 128),
+        gain: float | None = None,
     ) -> None:
         super().__init__()
         check_sizes(labels=labels, dim=dim, size=size)
@@ -62,6 +79,8 @@ class ConvNet(nn.Module):
             if index % 2:
                 layers.append(nn.MaxPool2d(2))
         layers += [nn.Flatten(), nn.Linear(channels[-1] * (size >> pools) ** 2, dim)]
+        if gain is not None:
+            layers.append(_Length(gain))
         self.body = nn.Sequential(*layers)
         self.head = nn.Linear(dim, labels)
 

@@ -86,6 +86,9 @@ class DynamicNTM(nn.Module):
         Number of cells, and the sizes of their two parts.
     dropout
         Share of the labels' vectors and of the output layer's input that is dropped in training.
+    tied
+        Whether the output layer's weight is the labels' vectors, after a layer that brings its
+        input to their length.
 
     Examples
     --------
@@ -110,12 +113,13 @@ class DynamicNTM(nn.Module):
         content: int = 32,
         address: int = 16,
         dropout: float = 0.0,
+        tied: bool = False,
     ) -> None:
         super().__init__()
         check_sizes(labels=labels, dim=dim, cells=cells, content=content, address=address)
         check_dropout(dropout)
         self.labels, self.dim, self.cells, self.content = labels, dim, cells, content
-        self.embedding = TokenEmbedding(labels, dim)
+        self.embedding = TokenEmbedding(labels, dim, dim**0.5 if tied else 1.0)
         self.address = nn.Parameter(torch.randn(cells, address))
         self.controller = nn.LSTMCell(dim + address + content, dim)
         self.key = nn.Linear(dim, address + content)
@@ -124,7 +128,11 @@ class DynamicNTM(nn.Module):
         self.share = nn.Linear(dim + content, 1)  # of y(t-1) in new content
         self.old_content = nn.Linear(content, content)
         self.new_content = nn.Linear(dim, content, bias=False)
-        self.head = nn.Linear(dim + address + content, labels)
+        wide = dim + address + content
+        self.join = nn.Linear(wide, dim) if tied else nn.Identity()
+        self.head = nn.Linear(dim if tied else wide, labels)
+        if tied:
+            self.head.weight = self.embedding.weight
         self.drop = nn.Dropout(dropout)
 
     def initial_state(self, n: int) -> NTMState:
@@ -140,7 +148,7 @@ class DynamicNTM(nn.Module):
         return self.head(features), state
 
     def features(self, tokens: Tensor, state: NTMState) -> tuple[Tensor, NTMState]:
-        """What the head sees, (n, dim + address + content), and the new state."""
+        """What the head sees, (n, its width), and the new state."""
         x = self.drop(self.embedding(tokens))
         content = self._write(x, state)
         cell = self.controller
@@ -153,7 +161,7 @@ class DynamicNTM(nn.Module):
         weights, seen, usage = read(
             memory, self.key(h), 1 + softplus(sharpness), torch.sigmoid(avoid), state.usage
         )
-        features = self.drop(torch.cat([h, seen], 1))
+        features = self.drop(self.join(torch.cat([h, seen], 1)))
         return features, NTMState(h, c, content, weights, seen, usage)
 
     def _write(self, x: Tensor, state: NTMState) -> Tensor:

@@ -88,6 +88,10 @@ class HistoryModel(SequenceModel):
         Share of the past labels that are left out entirely in training.
     output_dropout
         Share of h that is dropped in training.
+    prior
+        How many labels that say nothing are added to every past: with n labels so far the averages
+        are multiplied by n / (n + prior), so that little is made of few labels. n is the weight of
+        the longest average.
 
     Examples
     --------
@@ -118,6 +122,7 @@ class HistoryModel(SequenceModel):
         dropout: float = 0.5,
         token_dropout: float = 0.2,
         output_dropout: float = 0.0,
+        prior: float = 0.0,
     ) -> None:
         super().__init__()
         check_sizes(labels=labels, dim=dim)
@@ -129,11 +134,13 @@ class HistoryModel(SequenceModel):
             raise ConfigError(
                 f"decays is {tuple(decays)}; expected numbers in [0, 1], at least one"
             )
-        if not 0 <= norm <= 1 or not 0 < gain < math.inf:
+        if not 0 <= norm <= 1 or not 0 <= prior < math.inf or not 0 < gain < math.inf:
             raise ConfigError(
-                f"norm is {norm}, gain is {gain}; expected a number in [0, 1] and a positive one"
+                f"norm is {norm}, prior is {prior}, gain is {gain}; "
+                "expected numbers in [0, 1], from 0, and above 0"
             )
-        self.labels, self.dim, self.norm, self.token_dropout = labels, dim, norm, token_dropout
+        self.labels, self.dim, self.token_dropout = labels, dim, token_dropout
+        self.norm, self.prior = norm, prior
         self.register_buffer("decays", torch.tensor(decays, dtype=torch.float32), persistent=False)
         self.embedding = TokenEmbedding(labels, dim, learn_start=False)
         nn.init.normal_(self.embedding.weight, std=_SPREAD)
@@ -206,6 +213,9 @@ class HistoryModel(SequenceModel):
 
     def _h(self, sums: Tensor, weights: Tensor, recurrent: Tensor | None = None) -> Tensor:
         averages = sums / weights.clamp(min=1.0)[..., None] ** self.norm
+        if self.prior:
+            n = weights.amax(-1)[..., None, None]
+            averages = averages * (n / (n + self.prior))
         if self.mix.dim() == 2:
             h = (averages * self.mix).sum(-2)
         else:

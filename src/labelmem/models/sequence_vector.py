@@ -33,6 +33,8 @@ class SequenceVectorLSTM(nn.Module):
         Size of the sequence's vector.
     dropout
         Share of the labels' vectors and of h that is dropped in training.
+    tied
+        Whether the output layer's weight for h is the labels' vectors.
 
     Examples
     --------
@@ -48,14 +50,23 @@ class SequenceVectorLSTM(nn.Module):
     was a simple recurrent one and its output was split into classes of words.
     """
 
-    def __init__(self, labels: int, dim: int = 50, vector: int = 50, dropout: float = 0.0) -> None:
+    def __init__(
+        self,
+        labels: int,
+        dim: int = 50,
+        vector: int = 50,
+        dropout: float = 0.0,
+        tied: bool = False,
+    ) -> None:
         super().__init__()
         check_sizes(labels=labels, dim=dim, vector=vector)
         check_dropout(dropout)
         self.labels, self.dim, self.vector = labels, dim, vector
-        self.embedding = TokenEmbedding(labels, dim)
+        self.embedding = TokenEmbedding(labels, dim, dim**0.5 if tied else 1.0)
         self.cell = nn.LSTMCell(dim + vector, dim)
         self.head = nn.Linear(dim, labels)
+        if tied:
+            self.head.weight = self.embedding.weight
         self.vector_head = nn.Linear(vector, labels, bias=False)
         self.drop = nn.Dropout(dropout)
 

@@ -51,7 +51,9 @@ def window_losses(
     """Sum of losses and number of labels of each window; the gradient ends where a window does."""
     device = next(learner.network.parameters()).device
     lengths = torch.tensor([len(sequence) for sequence in longest_first])
-    y = pad_sequence(list(longest_first), batch_first=True, padding_value=UNSCORED).to(device)
+    y = pad_sequence(list(longest_first), batch_first=True, padding_value=UNSCORED)
+    scored = (y != UNSCORED).sum(0).tolist()  # counted here: the device need not be asked
+    y = y.to(device)
     tokens = torch.cat([torch.full_like(y[:, :1], UNSCORED), y[:, :-1]], 1)
     tokens = tokens.masked_fill(tokens == UNSCORED, learner.start_token)
     state = learner.begin(len(y))
@@ -59,7 +61,7 @@ def window_losses(
         alive, span = int((lengths > first).sum()), slice(first, first + window)
         state = tree_map(lambda leaf, alive=alive: leaf[:alive].detach(), state)
         total, state = learner.window(tokens[:alive, span], y[:alive, span], state)
-        count = int((y[:alive, span] != UNSCORED).sum())
+        count = sum(scored[span])
         if count:
             yield total, count
 
@@ -153,10 +155,13 @@ def _validate(
     learner: WindowLearner, valid: Sequence[Tensor], options: FitOptions, epoch: int
 ) -> float:
     learner.network.eval()
-    total, count = 0.0, 0
+    losses: list[Tensor] = []
+    count = 0
     for rows in batches_of_like_length([len(s) for s in valid], options.batch, None):
         for loss, labels in window_losses(learner, [valid[i] for i in rows], options.window):
-            total, count = total + float(loss), count + labels
+            losses.append(loss)
+            count += labels
+    total = float(torch.stack(losses).double().sum()) if losses else 0.0
     if not count or not math.isfinite(total):
         raise ModelError(
             f"the validation loss of epoch {epoch} is {total} over {count} labels; expected a "

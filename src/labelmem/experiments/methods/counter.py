@@ -15,7 +15,7 @@ class Counter(BaselineContender):
         "power": [0.5, 0.7, 0.85, 1.0, 1.2, 1.5],
         "smoothing": [0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0],
     }
-    start = {"theta": 0.5, "decay": 0.98, "power": 1.0, "smoothing": 0.3}
+    start = {"theta": 0.5, "decay": 0.98, "power": 1.0, "smoothing": 3.0}
 
 
 CONTENDER = Counter

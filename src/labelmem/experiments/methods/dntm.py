@@ -12,8 +12,8 @@ class DNTM(TrainedContender):
     make_with = {"cells": "cells"}
     fit_with = {"rate": "lr"}
     grid = {
-        "rate": [5e-4, 1e-3, 2e-3, 5e-3, 1e-2],
-        "cells": [32, 64, 128, 256],
+        "rate": [1e-3, 2e-3, 4e-3, 8e-3],
+        "cells": [64, 128, 256],
     }
     start = {"rate": 2e-3, "cells": 128}
 

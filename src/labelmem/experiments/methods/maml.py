@@ -13,13 +13,13 @@ class MAML(TrainedContender):
     name = "maml"
     make_with = {"train_lr": "lr"}
     grid = {
-        "lr": [0.0, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0],
-        "train_lr": [0.03, 0.1, 0.3, 1.0],
+        "lr": [0.0, 0.03, 0.06, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 1.0],
+        "train_lr": [0.1, 0.3, 1.0],
     }
     start = {"lr": 0.3, "train_lr": 0.3}
 
     def shared_options(self) -> dict[str, Any]:
-        """It has no dropout."""
+        """It has no dropout, and its output layer moves on its own."""
         return {}
 
 

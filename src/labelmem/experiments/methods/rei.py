@@ -11,11 +11,11 @@ class Rei(TrainedContender):
     name = "rei"
     make_with = {"train_lr": "lr"}
     grid = {
-        "lr": [0.0, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0],
+        "lr": [0.0, 0.1, 0.3, 1.0, 2.0, 3.0, 5.0, 10.0],
+        "train_lr": [0.3, 1.0, 3.0],
         "decay": [0.0, 0.003, 0.01, 0.03, 0.1],
-        "train_lr": [0.03, 0.1, 0.3, 1.0],
     }
-    start = {"lr": 0.3, "decay": 0.0, "train_lr": 0.3}
+    start = {"lr": 1.0, "train_lr": 1.0, "decay": 0.0}
 
 
 CONTENDER = Rei

@@ -10,7 +10,7 @@ class Unigram(BaselineContender):
 
     name = "unigram"
     grid = {"smoothing": [0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0]}
-    start = {"smoothing": 0.3}
+    start = {"smoothing": 3.0}
 
 
 CONTENDER = Unigram

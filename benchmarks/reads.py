@@ -1,0 +1,81 @@
+"""The exact read of one stream against one pass over the same bytes."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from timing import Work, take_turns
+
+from labelmem import LabeledMemory, MemoryConfig
+from labelmem.fast import plainly
+
+DIM = 128
+
+
+def memory_of(cells: int, each: int = 1, dim: int = DIM) -> LabeledMemory:
+    """A memory of random cells, ``each`` of them per label."""
+    memory = LabeledMemory(dim, MemoryConfig(cells_per_label=each, margin=50.0))
+    lead = torch.arange(cells) // each * each
+    memory.restore(
+        {
+            "v": torch.randn(1, cells, dim, generator=torch.Generator().manual_seed(0)),
+            "alpha": torch.ones(1, cells),
+            "label": (torch.arange(cells) // each)[None],
+            "group": lead[None],
+            "written": torch.arange(1, cells + 1, dtype=torch.int32)[None],
+            "born": torch.arange(1, cells + 1, dtype=torch.int32)[None],
+            "writes": torch.ones(1, cells, dtype=torch.int32),
+            "rates": torch.zeros(1, cells, 0),
+            "used": torch.tensor([cells]),
+            "time": torch.tensor([cells], dtype=torch.int32),
+        }
+    )
+    return memory
+
+
+def one_pass(v: np.ndarray, h: np.ndarray) -> dict[str, Work]:
+    """The ways to multiply all cells with h; the fastest is the floor."""
+    torch_v, torch_h = torch.from_numpy(v), torch.from_numpy(h)
+    ways: dict[str, Work] = {
+        "numpy's matrix product": lambda: v @ h,
+        "torch's matrix product": lambda: torch_v @ torch_h,
+    }
+    try:
+        import faiss
+    except ImportError:
+        return ways
+    faiss.omp_set_num_threads(1)
+    faiss.cvar.distance_compute_blas_threshold = 20
+    index = faiss.IndexFlatIP(v.shape[1])
+    index.add(v)
+    query = h[None].copy()
+    return ways | {"FAISS Flat": lambda: index.search(query, 1)}
+
+
+def reads(cells: int, each: int = 1, rounds: int = 11) -> list[dict[str, object]]:
+    """Time of a read, the specification's beside it, over the fastest single pass."""
+    memory = memory_of(cells, each)
+    h = torch.randn(1, DIM, generator=torch.Generator().manual_seed(1))
+    floors = one_pass(memory.v[0].numpy(), h[0].numpy())
+
+    def plain() -> object:
+        with plainly():
+            return memory.read(h)
+
+    parts = {**floors, "read": lambda: memory.read(h)}
+    if cells <= 100_000:  # beyond, several gigabytes pass through the specification
+        parts["specification"] = plain
+    times = take_turns(parts, calls=max(1, 100_000 // cells), rounds=rounds)
+    best = min(floors, key=lambda name: times[name])
+    what = f"read {cells:,} cells" + (f", {each} per label" if each > 1 else "")
+    return [
+        {
+            "what": what if name == "read" else f"{what}, {name}",
+            "us": times[name],
+            "over": f"one pass, {best}",
+            "floor": times[best],
+            "passes": {way: times[way] for way in floors},
+        }
+        for name in ("read", "specification")
+        if name in times
+    ]

@@ -1,0 +1,1 @@
+"""The methods of the few-shot tables, one file each, named after the method."""
