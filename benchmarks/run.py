@@ -62,9 +62,9 @@ def measured(full: bool) -> list[Row]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--full", action="store_true", help="larger sizes, growth; takes minutes")
+    parser.add_argument("--full", action="store_true", help="up to a million cells; takes minutes")
+    parser.add_argument("--growth", type=Path, help="measure how a step grows, and draw it here")
     parser.add_argument("--json", type=Path, default=Path("results/bench.json"))
-    parser.add_argument("--svg", type=Path, help="where to draw the growth; needs --full")
     given = parser.parse_args()
     torch.set_num_threads(1)
     rows = measured(given.full)
@@ -75,9 +75,9 @@ def main() -> None:
         else:
             table.add_row(row["what"], f"{row['us']:,.0f}", f"{row['ratio']:.2f}", row["over"])
     Console().print(table)
-    grown = growth() if given.full else []
-    if given.svg and grown:
-        given.svg.write_text(drawn(grown))
+    grown = growth() if given.growth else []
+    if given.growth:
+        given.growth.write_text(drawn(grown))
     versions = {
         "torch": torch.__version__,
         "numpy": np.__version__,

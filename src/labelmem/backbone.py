@@ -149,6 +149,8 @@ class Backbone:
                 f"for {streams} input(s) the model's hidden vector h came out as {seen}; expected "
                 f"({streams}, d): give one input per stream, without a time dimension"
             )
+        if finite(h if logits is None else logits):
+            return  # finite logits come of a finite h only
         for name, tensor in (("hidden vector h", h), ("logits", logits)):
             if tensor is not None and not finite(tensor):
                 raise ModelError(

@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-__all__ = ["Array", "alone", "array", "arrays", "places", "plainly", "softmax", "tensor"]
+__all__ = ["TINY", "Array", "alone", "array", "arrays", "places", "plainly", "softmax", "tensor"]
 
 Array = NDArray[Any]
 
@@ -27,6 +27,8 @@ _ON: ContextVar[bool] = ContextVar("labelmem_fast", default=True)
 _NONE = (0, np.empty(0))
 _places: Array = np.arange(1024)
 _TYPES = (torch.float32, torch.float64)
+TINY = {np.dtype(kind): np.finfo(kind).tiny for kind in (np.float32, np.float64)}
+"""The smallest ordinary number of each type."""
 
 
 @contextmanager
@@ -85,9 +87,9 @@ def places(k: int) -> Array:
 def softmax(x: Array) -> Array:
     """Over the first dimension; ``x`` is used up."""
     if len(x):
-        x -= x.max(axis=0)
+        x -= np.maximum.reduce(x, axis=0)
         np.exp(x, out=x)
-        x /= x.sum(axis=0)
+        x /= np.add.reduce(x, axis=0)
     return x
 
 

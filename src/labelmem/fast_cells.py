@@ -15,7 +15,7 @@ import numpy as np
 from torch import Tensor
 
 from labelmem.config import MemoryConfig
-from labelmem.fast import Array, array, softmax
+from labelmem.fast import TINY, Array, array, softmax
 from labelmem.fast_groups import Groups
 
 __all__ = ["Kept", "OneStream", "Past", "Seen"]
@@ -143,10 +143,11 @@ class OneStream:
             size[cells] = np.sqrt(np.einsum("kd,kd->k", own, own))
 
     def _length(self, cells: Array | slice) -> Array:
-        """(K,) the lengths of these cells; infinite for zero, so that cosines with it are zero."""
+        """(K,) the lengths of these cells, above zero: products with a zero cell are zero."""
         size = self.kept.size[:, cells]
         length = size[0] if len(size) == 1 else np.sqrt(np.einsum("bk,bk->k", size, size))
-        return length if length.all() else np.where(length > 0, length, np.inf)
+        above: Array = np.maximum(length, TINY[length.dtype])
+        return above
 
     def read(self, h: Array, lam: float, delta: float) -> Seen:
         """Eq. 2 and 3 for ``h`` (d,)."""
@@ -154,13 +155,14 @@ class OneStream:
         size, length = self.kept.size[:, :k].T, np.sqrt(h @ h)
         dots = self._dots(h / length if length > 0 else h)
         dot = dots[0] if len(dots) == 1 else dots.sum(axis=0)
-        cosine = dot / self._length(slice(k))
+        cosine = self._length(slice(k))
+        np.divide(dot, cosine, out=cosine)  # in place where it can be: new pages cost as much
         if self.kept.groups is not None:
             return self._read_groups(self.kept.groups, dot, cosine, lam, delta)
         strength = self.alpha[:k].copy()
         x = _log(strength)
         x *= delta
-        x += lam * cosine
+        x += np.multiply(cosine, lam, out=dot)
         by_block = cosine[:, None] if len(dots) == 1 else self._by_block(h, length * dots.T, size)
         return Seen(None, None, softmax(x), strength, cosine, by_block, size)
 
@@ -301,8 +303,8 @@ class OneStream:
 
 def _log(alpha: Array) -> Array:
     """Logarithms of weights; one that decayed to zero counts for next to nothing."""
-    logs: Array = np.log(np.maximum(alpha, np.finfo(alpha.dtype).tiny))
-    return logs
+    logs: Array = np.maximum(alpha, TINY[alpha.dtype])
+    return np.log(logs, out=logs)
 
 
 def _first(cells: Array, *keys: Array) -> int:

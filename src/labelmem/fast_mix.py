@@ -32,17 +32,16 @@ def mix_one(r: Array, s: Array, theta: float | Array, names: Array, partition: b
     >>> mix_one(np.array([0.8, 0.2]), np.array([1.0]), 0.5, np.array([1]), partition=False)
     array([0.4, 0.6])
     """
-    spoken = s > 0
     if partition:
         r = r.copy()
-        r[names[spoken]] = 0
-        total = r.sum()
+        r[names[s > 0]] = 0
+        total = np.add.reduce(r)
         r /= total if total > 0 else 1
-    if not spoken.any():
+    if not np.count_nonzero(s):
         return r
     P: Array = (1 - theta) * r
     P[names] += (theta if isinstance(theta, float) else theta[names]) * s
-    total = P.sum()
+    total = np.add.reduce(P)
     if total > 0:
         P /= total
         return P
@@ -58,7 +57,8 @@ def margin_lost(P: Array, y: int, margin: float) -> tuple[bool, bool]:
     ((True, False), (True, True))
     """
     p_y = float(P[y]) if y < len(P) else 0.0
-    best = float(max(P[:y].max(initial=0), P[y + 1 :].max(initial=0)))
+    below, above = np.maximum.reduce(P[:y], initial=0), np.maximum.reduce(P[y + 1 :], initial=0)
+    best = float(max(below, above))
     if p_y <= 0 or margin == math.inf:
         return True, p_y < best
     if best <= 0:

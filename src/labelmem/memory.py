@@ -194,13 +194,13 @@ class LabeledMemory:
         written
             (n,) whether the stream wrote.
         """
-        P = h.new_zeros(len(h), 0) if P is None else P
         self._check_write(h, y, P, mask)
         if self.dim is None:
             self.dim = h.shape[1]
             self.v = self.v.new_zeros(self.streams, 0, self.dim)
         if self._alone(h):
             return self._write_one(h, y, P, mask)
+        P = h.new_zeros(len(h), 0) if P is None else P
         self._kept = None  # what follows is not kept up with
         seen = torch.ones_like(y, dtype=torch.bool) if mask is None else mask
         self.time += seen.to(self.time.dtype)
@@ -218,13 +218,15 @@ class LabeledMemory:
             self._write_rows(rows, h[rows].to(self.v.dtype), y[rows], wrong[rows])
         return writes
 
-    def _write_one(self, h: Tensor, y: Tensor, P: Tensor, mask: Tensor | None) -> Tensor:
+    def _write_one(self, h: Tensor, y: Tensor, P: Tensor | None, mask: Tensor | None) -> Tensor:
         """The write of one stream on a CPU."""
         if mask is not None and not bool(mask):
             return torch.zeros(1, dtype=torch.bool)
         self.time += 1
         label, lost, wrong = int(y), True, True
-        if self.config.margin != math.inf or self.config.cells_per_label != 1:
+        if P is None:
+            wrong = False  # nothing was believed, so nothing was wrong
+        elif self.config.margin != math.inf or self.config.cells_per_label != 1:
             lost, wrong = margin_lost(array(P)[0], label, self.config.margin)
         if lost:
             self._grow(min(self._filled + 1, self.config.capacity or self._filled + 1))
@@ -384,16 +386,16 @@ class LabeledMemory:
                 "one vector for each stream"
             )
 
-    def _check_write(self, h: Tensor, y: Tensor, P: Tensor, mask: Tensor | None) -> None:
+    def _check_write(self, h: Tensor, y: Tensor, P: Tensor | None, mask: Tensor | None) -> None:
         self._check(h)
         if not F.finite(h):
             raise InputError("h has NaN or infinite values; nothing was written")
         n = self.streams
-        if y.shape != (n,) or y.is_floating_point() or bool((y < 0).any()):
+        if y.shape != (n,) or y.is_floating_point() or int(y.min()) < 0:
             raise InputError(
                 f"y has shape {tuple(y.shape)} and type {y.dtype}; expected {n} label ids from 0"
             )
-        if P.ndim != 2 or len(P) != n:
+        if P is not None and (P.ndim != 2 or P.shape[0] != n):
             raise InputError(f"P has shape {tuple(P.shape)}; expected {n} rows of probabilities")
         if mask is not None and (mask.shape != (n,) or mask.dtype != torch.bool):
             raise InputError(

@@ -53,8 +53,8 @@ class MAML(SequenceMethod[MAMLOptions]):
     gradient goes back one step in time, online and in training alike.
 
     Each stream holds 2 L dim numbers for the label vectors and the output layer. A label costs a
-    few passes over the output layer's part, and training adds n L numbers for each of the window's
-    steps, not n L dim.
+    few passes over the output layer's part, and training adds n L numbers for each pair of the
+    window's steps, not n L dim for each step.
 
     Examples
     --------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,7 +20,7 @@ from labelmem.models import ConvNet
 __all__ = ["KINDS", "Embedding", "make_embedding", "through_cells"]
 
 
-class Embedding(nn.Module):
+class Embedding(nn.Module, ABC):
     """A network from pictures to h, and a loss of a batch of labels with some showings each."""
 
     def __init__(self, network: ConvNet) -> None:
@@ -31,9 +32,9 @@ class Embedding(nn.Module):
         h: Tensor = self.body(x)
         return h
 
+    @abstractmethod
     def loss(self, h: Tensor, y: Tensor, generator: torch.Generator) -> Tensor:
         """The loss of h (labels, showings, dim) with labels y (labels,)."""
-        raise NotImplementedError
 
 
 class Classifier(Embedding):

@@ -17,7 +17,7 @@ class NCM(BaselineContender):
         "metric": ["cosine", "euclidean"],
     }
     start = {
-        "theta": 0.6,
+        "theta": 0.7,
         "frequency": 1.0,
         "prior": 0.1,
         "temperature": 3.0,

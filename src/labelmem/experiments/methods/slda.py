@@ -17,7 +17,7 @@ class SLDA(BaselineContender):
         "shrinkage": [0.01, 0.1, 0.3, 1.0],
     }
     start = {
-        "theta": 0.6,
+        "theta": 0.7,
         "temperature": 0.03,
         "frequency": 1.0,
         "prior": 0.03,
