@@ -13,16 +13,16 @@ from torch import Tensor, nn
 from toys import filled
 
 from labelmem.errors import ConfigError, ModelError
-from labelmem.experiments.embeddings import KINDS, make_embedding
-from labelmem.experiments.episode import draw_episode, shot_figures
-from labelmem.experiments.few_shot_methods.maml import MAML
-from labelmem.experiments.few_shot_task import FewShotTask
-from labelmem.experiments.fit_pictures import PictureOptions, bent, fit_steps
-from labelmem.experiments.long_tail import draw_long_tail, rare_figures
-from labelmem.experiments.long_tail_methods.knn import KNN
-from labelmem.experiments.long_tail_task import LongTailTask
-from labelmem.experiments.meta_learning import Lessons, adapted_losses
-from labelmem.experiments.prototypes import prototype_loss, replay_means
+from labelmem.experiments.few_shot.embeddings import KINDS, make_embedding
+from labelmem.experiments.few_shot.episode import draw_episode, shot_figures
+from labelmem.experiments.few_shot.methods.maml import MAML
+from labelmem.experiments.few_shot.prototypes import prototype_loss, replay_means
+from labelmem.experiments.few_shot.task import FewShotTask
+from labelmem.experiments.images.fit_pictures import PictureOptions, bent, fit_steps
+from labelmem.experiments.images.meta_learning import Lessons, adapted_losses
+from labelmem.experiments.long_tail.drawing import draw_long_tail, rare_figures
+from labelmem.experiments.long_tail.methods.knn import KNN
+from labelmem.experiments.long_tail.task import LongTailTask
 from labelmem.experiments.table import load_table
 from labelmem.models import ConvNet
 

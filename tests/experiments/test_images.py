@@ -14,13 +14,13 @@ from torch import Tensor, nn
 
 from labelmem import Adapter, MemoryConfig
 from labelmem.errors import ConfigError
-from labelmem.experiments.drawings import made_up
-from labelmem.experiments.image_task import ImageTask
-from labelmem.experiments.maps import BesideMaps, Maps, maps_and_h
+from labelmem.experiments.images.drawings import made_up
+from labelmem.experiments.images.maps import BesideMaps, Maps, maps_and_h
+from labelmem.experiments.images.second_showing import score
+from labelmem.experiments.images.showings import again, draw_showings, numbered
+from labelmem.experiments.images.task import ImageTask
 from labelmem.experiments.records import Records
 from labelmem.experiments.runner import execute
-from labelmem.experiments.second_showing import score
-from labelmem.experiments.showings import again, draw_showings, numbered
 from labelmem.experiments.table import Run, load_table
 from labelmem.keys import Hidden, Joined
 

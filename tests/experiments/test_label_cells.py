@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from labelmem import Adapter, MemoryConfig, Stream
 from labelmem.errors import ConfigError
-from labelmem.experiments.embeddings import through_cells
-from labelmem.experiments.label_cells import LabelCells, replay
+from labelmem.experiments.few_shot.embeddings import through_cells
+from labelmem.experiments.few_shot.label_cells import LabelCells, replay
 
 CPU = torch.device("cpu")
 CONFIGS = [

@@ -10,14 +10,14 @@ import pytest
 import torch
 
 from labelmem.errors import ConfigError, ModelError
-from labelmem.experiments import trained as module
-from labelmem.experiments.contender import contender
-from labelmem.experiments.methods.lstm import larger, recurrent_parameters
+from labelmem.experiments.kinds import contender
 from labelmem.experiments.records import Records
 from labelmem.experiments.runner import execute
+from labelmem.experiments.sequences import trained as module
+from labelmem.experiments.sequences.methods.lstm import larger, recurrent_parameters
+from labelmem.experiments.sequences.task import SequenceTask
+from labelmem.experiments.sequences.trained import WORST, trained
 from labelmem.experiments.table import Run, load_table
-from labelmem.experiments.task import SequenceTask
-from labelmem.experiments.trained import WORST, trained
 from labelmem.models import GRUModel, LSTMModel
 
 METHODS = ("lstm", "rei", "maml", "dntm")

@@ -14,13 +14,14 @@ import pytest
 
 from labelmem import training
 from labelmem.errors import ConfigError
-from labelmem.experiments import runner, trained
+from labelmem.experiments import runner
 from labelmem.experiments.engines import run_all
-from labelmem.experiments.methods.lmn_fixed import LMNFixed
 from labelmem.experiments.records import Records
 from labelmem.experiments.runner import execute, execute_all
+from labelmem.experiments.sequences import trained
+from labelmem.experiments.sequences.methods.lmn_fixed import LMNFixed
+from labelmem.experiments.sequences.task import SequenceTask
 from labelmem.experiments.table import Run, load_table, table_names
-from labelmem.experiments.task import SequenceTask
 
 FIELDS = {
     "table", "dataset", "method", "seed", "size", "config", "metrics", "interval", "streams",
@@ -154,12 +155,12 @@ def test_what_was_prepared_is_only_tested(
         raise AssertionError("not the time for this")
 
     with monkeypatch.context() as patch:
-        patch.setattr(runner, "evaluate", refuse)
+        patch.setattr(SequenceTask, "tested", refuse)
         assert execute(run, prepared, "cpu", show=False, prepare=True) == "prepared"
     assert list(Records(prepared / "mine.jsonl")) == []
     with monkeypatch.context() as patch:
         # Prepared once is enough.
-        patch.setattr(runner, "SequenceTask", refuse)
+        patch.setattr(runner, "task_of", refuse)
         assert execute(run, prepared, "cpu", show=False, prepare=True) == "prepared"
     kept = contents(prepared / ".work")
     with monkeypatch.context() as patch:

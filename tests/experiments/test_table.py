@@ -6,7 +6,7 @@ import pytest
 
 from labelmem.data import names
 from labelmem.errors import ConfigError
-from labelmem.experiments.contender import contender
+from labelmem.experiments.kinds import contender
 from labelmem.experiments.table import Table, load_table, merged, table_names
 
 HEAD = 'title="x"\ntask="sequences"\nmetrics=["mrr"]\ndatasets=["a","b"]\nmethods=["m","n"]\n'

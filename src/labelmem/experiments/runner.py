@@ -7,7 +7,7 @@ import os
 import platform
 import subprocess
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, is_dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,17 +17,10 @@ import numpy as np
 import torch
 
 from labelmem import __version__
-from labelmem.errors import ConfigError
-from labelmem.evaluation import evaluate
-from labelmem.experiments.contender import TaskContender, contender
-from labelmem.experiments.few_shot_task import FewShotTask
-from labelmem.experiments.figures import curve, figures, parameters
-from labelmem.experiments.image_task import ImageTask
-from labelmem.experiments.long_tail_task import LongTailTask
+from labelmem.experiments.contender import Task, TaskContender
+from labelmem.experiments.kinds import contender, task_of
 from labelmem.experiments.records import Record, Records, claimed, digest
 from labelmem.experiments.table import Run
-from labelmem.experiments.task import SequenceTask
-from labelmem.experiments.traces import ThetaTraces
 from labelmem.progress import progress_bar
 from labelmem.search import Point, Trial, climb
 from labelmem.storage import write_file
@@ -36,8 +29,6 @@ __all__ = ["Outcome", "execute", "execute_all"]
 
 Outcome = str
 """What became of a run: ``recorded``, ``prepared``, ``skipped`` (recorded) or ``busy``."""
-
-AnyTask = SequenceTask | ImageTask | FewShotTask | LongTailTask
 
 
 def execute_all(
@@ -85,7 +76,7 @@ def execute(
 class _Ready:
     """A method that only has to be tested, and how it came about."""
 
-    task: AnyTask
+    task: Task
     method: Any
     search: list[Trial]
     chosen: Point
@@ -94,25 +85,12 @@ class _Ready:
 def _ready(run: Run, device: torch.device, work: Path, own: Path, show: bool | None) -> _Ready:
     shared = work / "shared"
     shared.mkdir(exist_ok=True)
-    task = _task(run, device, shared, show)
+    task = task_of(run.task)(run, device, shared, show)
     method = contender(run.method, run.config["options"], run.task)(task)
     log = _search(method, own / "search.json", run, show)
     best = min(log, key=lambda trial: trial["loss"])
     point = {name: value for name, value in best.items() if name != "loss"}
     return _Ready(task, method.finish(point, own), log, point)
-
-
-def _task(run: Run, device: torch.device, shared: Path, show: bool | None) -> AnyTask:
-    """The task that the run's table is about."""
-    kinds: dict[str, Callable[..., AnyTask]] = {
-        "sequences": SequenceTask,
-        "images": ImageTask,
-        "few-shot": FewShotTask,
-        "long-tail": LongTailTask,
-    }
-    if run.task not in kinds:
-        raise ConfigError(f"the task of {run.table} is {run.task!r}; known are {sorted(kinds)}")
-    return kinds[run.task](run, device, shared, show)
 
 
 def _prepare(run: Run, device: torch.device, work: Path, own: Path, show: bool | None) -> None:
@@ -139,7 +117,7 @@ def _run(run: Run, device: torch.device, work: Path, own: Path, show: bool | Non
     clock, started, commit = time.perf_counter(), datetime.now(UTC), _commit()
     earlier = _prepared(own)
     ready = _ready(run, device, work, own, show)
-    tested = _tested(ready, show)
+    tested = ready.task.tested(ready.method)
     seconds = time.perf_counter() - clock + (earlier or {}).get("seconds", 0.0)
     return run.identity() | {
         **tested,
@@ -152,21 +130,6 @@ def _run(run: Run, device: torch.device, work: Path, own: Path, show: bool | Non
         "started": started.isoformat(timespec="seconds"),
         "prepared": earlier,
         "seconds": round(seconds, 1),
-    }
-
-
-def _tested(ready: _Ready, show: bool | None) -> Record:
-    """What the test shows; tasks other than sequences have a way of their own to be scored."""
-    task = ready.task
-    if not isinstance(task, SequenceTask):
-        return task.tested(ready.method)
-    traces = ThetaTraces()
-    done = evaluate(ready.method, task.test, task.config["batch_size"], watch=traces, show=show)
-    return figures(done.result()) | {
-        "us_per_token": round(done.us_per_token, 2),
-        "curve": curve(done.metrics),
-        "traces": traces.record(),
-        "parameters": parameters(ready.method),
     }
 
 
@@ -186,7 +149,7 @@ def _search(
         return climb(method.loss, dict(method.start), method.grid, trials, log, keep)
 
 
-def _data(task: AnyTask) -> Record:
+def _data(task: Task) -> Record:
     """Which files, by name, and how they were prepared."""
     source, recipe = task.data.source, task.data.recipe
     files = [path.name for path in source.paths]

@@ -96,7 +96,7 @@ def _about(table: TableResults, method: str) -> str:
     if base is not None:
         title = f": {row.title}" if row.title else ""
         return " ".join(filter(None, [f"A variant of {base}{title}.", row.note]))
-    module = "labelmem.experiments.methods." + method.replace("-", "_")
+    module = "labelmem.experiments.sequences.methods." + method.replace("-", "_")
     if find_spec(module) is None:
         return ""
     return (import_module(module).__doc__ or "").strip().split("\n")[0]

@@ -1,0 +1,1 @@
+"""Table 4: thousands of characters, each shown a few times."""

@@ -1,0 +1,116 @@
+"""MAML with thousands of labels: all weights step after every label, and are trained for it."""
+
+from __future__ import annotations
+
+import copy
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from labelmem.experiments.contender import TaskContender
+from labelmem.experiments.few_shot.task import FewShotTask, Learner, Shown, as_floats, size_of
+from labelmem.experiments.images.fit_pictures import PictureOptions, fit_steps
+from labelmem.experiments.images.meta_learning import Lessons, adapted_losses
+from labelmem.experiments.images.showings import draw_showings, numbered
+from labelmem.experiments.keeping import keep
+from labelmem.experiments.records import digest
+from labelmem.search import Point
+
+
+class MAML(TaskContender[FewShotTask, Learner]):
+    """Body of the plain classifier, and an output layer of zeros with a row for every label.
+
+    It is trained on short episodes of a few labels; the test has as many outputs as labels. The
+    step in use is searched on a part of the validation episode.
+    """
+
+    grid = {"lr": (1e-5, 1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1)}
+    start = {"lr": 3e-3}
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """Options of its training: ``labels`` of an episode, ``inner`` step, those of pictures."""
+        return dict(self.task.config["maml"])
+
+    @cached_property
+    def body(self) -> nn.Module:
+        """What the rows of labels stand on, trained once and kept."""
+        task = self.task
+        body = task.embedding("classifier").body
+        name = digest([task.run.dataset, task.run.seed, task.config["network"], self.said])
+        keep(
+            task.work / f"maml-{name}.safetensors",
+            "maml",
+            body.requires_grad_(True),
+            lambda checkpoint: self._train(body, checkpoint),
+            {"training": self.said},
+        )
+        return body.eval().requires_grad_(False)
+
+    def _train(self, body: nn.Module, checkpoint: Path) -> None:
+        task, said = self.task, self.said
+        labels, lr = said.pop("labels"), said.pop("inner")
+        first_order = said.pop("first_order", False)
+        options = PictureOptions(**said)
+        pictures = task.background[:, : task.config["taught"]]
+        may = torch.ones(pictures.shape[:2], dtype=torch.bool)
+        rows = self._rows(body, labels)
+
+        def loss(generator: torch.Generator) -> Tensor:
+            seed = int(torch.randint(2**31, (), generator=generator))
+            drawn = draw_showings(may, options.batch, labels, task.shots + 1, seed)
+            label, drawing = drawn.label.to(task.device), drawn.drawing.to(task.device)
+            x = as_floats(pictures[label, drawing])
+            lessons = Lessons(x, numbered(label), drawn.second.to(task.device))
+            return adapted_losses(rows, lessons, lr, first_order)
+
+        fit_steps(body, loss, options, task.run.seed, checkpoint, "maml", task.show)
+
+    def _rows(self, body: nn.Module, labels: int) -> nn.Sequential:
+        """The body with an output for every label; all start from nothing."""
+        dim = int(self.task.config["network"].get("dim", 128))
+        head = nn.Linear(dim, labels, device=self.task.device)
+        nn.init.zeros_(head.weight)
+        nn.init.zeros_(head.bias)
+        return nn.Sequential(body, head)
+
+    def loss(self, point: Point) -> float:
+        """The share of misses among the first labels of the validation episode."""
+        shown, most = self.task.valid, int(self.task.config["maml_valid"])
+        few = shown.episode.label < most
+        answers = self._answers(point["lr"], shown, few.nonzero()[:, 0], len(shown.pictures))
+        counts = shown.episode.shot[few] > 0
+        return float((answers != shown.episode.label[few])[counts].float().mean())
+
+    def finish(self, point: Point, work: Path) -> Learner:
+        """Every step of the episode is a step of all weights."""
+
+        def answer(shown: Shown) -> Tensor:
+            every = torch.arange(len(shown.episode.label))
+            return self._answers(point["lr"], shown, every, len(shown.pictures))
+
+        return Learner(answer, size_of(self.body))
+
+    def _answers(self, lr: float, shown: Shown, steps: Tensor, labels: int) -> Tensor:
+        adapting = copy.deepcopy(self._rows(self.body, labels)).requires_grad_(True)
+        answers = torch.empty(len(steps), dtype=torch.int64)
+        met = torch.zeros(labels, dtype=torch.bool, device=self.task.device)
+        truth = shown.episode.label[steps]
+        for i, y in enumerate(truth.tolist()):
+            logits = adapting(shown.at(steps[i : i + 1]))[0]
+            # Labels that were never shown are no answers, but the step pushes them down too.
+            best = logits.detach().masked_fill(~met, -torch.inf).argmax()
+            answers[i] = best if bool(met[best]) else -1
+            loss = -torch.log_softmax(logits, dim=0)[y]
+            slopes = torch.autograd.grad(loss, list(adapting.parameters()))
+            with torch.no_grad():
+                for weight, slope in zip(adapting.parameters(), slopes, strict=True):
+                    weight.sub_(slope, alpha=lr)
+            met[y] = True
+        return answers
+
+
+CONTENDER = MAML

@@ -1,0 +1,1 @@
+"""Table 3: a network of pictures meets characters that it was not taught."""

@@ -1,0 +1,1 @@
+"""The limited-memory study: rare labels and a memory too small for all."""

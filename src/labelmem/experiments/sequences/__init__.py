@@ -1,0 +1,1 @@
+"""Table 2: online prediction of sequences."""
