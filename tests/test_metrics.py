@@ -401,3 +401,34 @@ def test_cuda_gives_the_same_figures_in_one_transfer() -> None:
     transfers = [event for event in profile.events() if "Memcpy DtoH" in event.name]
     assert len(transfers) == 1
     assert there.result().metrics["mrr"] == pytest.approx(here.result().metrics["mrr"])
+
+
+def test_blocks_are_of_streams_in_the_order_of_their_ids() -> None:
+    one, other = StreamMetrics(), StreamMetrics()
+    probs = torch.rand(6, 4, generator=torch.Generator().manual_seed(0)).softmax(1)
+    y = torch.tensor([0, 3, 1, 2, 0, 1])
+    one.update(probs, y, streams=[0, 1, 2, 3, 4, 5])
+    for row in (4, 2, 0, 5, 1, 3):
+        other.update(probs[[row]], y[[row]], streams=[row])
+    by_stream = one.blocks()
+    assert [block.tokens for block in by_stream] == [1] * 6
+    assert [block.loss for block in by_stream] == pytest.approx(
+        (-probs[range(6), y].log()).tolist()
+    )
+    assert by_stream == other.blocks()
+    halves = one.blocks(2)
+    assert [block.tokens for block in halves] == [3, 3]
+    assert halves[1].loss == pytest.approx(sum(block.loss for block in by_stream[3:]))
+    assert sum(block.reciprocal_rank for block in halves) / 6 == pytest.approx(
+        one.result().metrics["mrr"]
+    )
+
+
+def test_blocks_need_ids() -> None:
+    one, other = StreamMetrics(), StreamMetrics()
+    other.update(torch.tensor([[1.0]]), torch.tensor([0]))
+    one.merge(other)
+    with pytest.raises(InputError, match="merged"):
+        one.blocks()
+    with pytest.raises(ConfigError, match="at least 1"):
+        other.blocks(0)

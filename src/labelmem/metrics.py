@@ -14,7 +14,7 @@ from torch import Tensor
 
 from labelmem.errors import ConfigError, InputError
 
-__all__ = ["FLOOR", "MetricsResult", "PositionBin", "StreamMetrics", "reciprocal_rank"]
+__all__ = ["FLOOR", "Block", "MetricsResult", "PositionBin", "StreamMetrics", "reciprocal_rank"]
 
 FLOOR = 1e-10
 """The least probability inside the logarithm, and nowhere else."""
@@ -52,6 +52,16 @@ class PositionBin:
     """Their mean loss in nats."""
     accuracy: float
     """The share of them that was predicted."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """What some of the streams add up to."""
+
+    tokens: int
+    loss: float
+    """In nats."""
+    reciprocal_rank: float
 
 
 def reciprocal_rank(probs: Tensor, y: Tensor) -> Tensor:
@@ -223,6 +233,30 @@ class StreamMetrics:
             start, stop = _bucket_start(first), _bucket_start(last)
             curve.append(PositionBin(start, stop, int(tokens), loss / tokens, hits / tokens))
         return curve
+
+    def blocks(self, most: int = 100) -> list[Block]:
+        """Sums over neighbouring streams, in at most ``most`` blocks of equally many.
+
+        Two methods that saw the same streams have the same blocks, so that their difference can be
+        judged block by block: what makes a stream hard is hard for both. Streams are ordered by
+        their ids, not by when they came.
+
+        Examples
+        --------
+        >>> metrics = StreamMetrics()
+        >>> metrics.update(torch.tensor([[0.5, 0.5], [1.0, 0.0]]), torch.tensor([0, 0]))
+        >>> metrics.blocks(1)
+        [Block(tokens=2, loss=0.6931471805599453, reciprocal_rank=1.66...)]
+        """
+        if most < 1:
+            raise ConfigError(f"most is {most}; it must be at least 1")
+        if any(not isinstance(stream, int) for stream in self._slots):
+            raise InputError("streams of merged shards have no ids to be ordered by")
+        order = [self._slots[stream] for stream in sorted(self._slots)]  # type: ignore[type-var]
+        columns = self._use_columns(("tokens", "loss", "reciprocal_rank"))
+        parts = np.array_split(self._sums[np.ix_(order, columns)], min(most, len(order)) or 1)
+        sums = [part.sum(0).tolist() for part in parts]
+        return [Block(int(tokens), loss, rank) for tokens, loss, rank in sums]
 
     def _add(self, ids: Sequence[int], values: Mapping[str, Array]) -> None:
         slots = np.array([self._slot(stream) for stream in ids], dtype=np.int64)

@@ -11,7 +11,7 @@ from labelmem.experiments.records import Record
 from labelmem.metrics import MetricsResult, StreamMetrics
 from labelmem.online import OnlineMethod
 
-__all__ = ["curve", "figures", "parameters"]
+__all__ = ["blocks", "curve", "figures", "parameters"]
 
 
 def figures(result: MetricsResult) -> Record:
@@ -25,6 +25,16 @@ def figures(result: MetricsResult) -> Record:
         "interval": {name: _bounds(*result.interval[name]) for name in metrics},
         "streams": result.streams,
         "tokens": result.tokens,
+    }
+
+
+def blocks(metrics: StreamMetrics) -> Record:
+    """Tokens and sums of the figures by blocks of streams, for comparing methods in pairs."""
+    found = metrics.blocks()
+    return {
+        "tokens": [block.tokens for block in found],
+        "log_perplexity": [round(block.loss, 3) for block in found],
+        "mrr": [round(block.reciprocal_rank, 3) for block in found],
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from labelmem.report.result_ablation import ablation_of
 from labelmem.report.result_grid import grid_of, printed_of
+from labelmem.report.result_lead import lead_of
 from labelmem.report.result_speed import speed_of
 from labelmem.report.result_tables import NOTE, caption_of, notes_of, table_of
 from labelmem.report.results import TableResults
@@ -16,7 +17,7 @@ def markdown_of(results: TableResults) -> str:
     """A table for a README: methods by data sets, the paper's figures, costs, and variants."""
     tables: list[Table | None] = []
     if not results.only_ablation:
-        tables += [grid_of(results), printed_of(results), speed_of(results)]
+        tables += [grid_of(results), lead_of(results), printed_of(results), speed_of(results)]
     tables.append(ablation_of(results))
     parts = [_with_words(table) for table in tables if table is not None]
     return "\n\n".join([*parts, _made_from(results), NOTE])

@@ -12,6 +12,7 @@ from labelmem.report.metric import metric_of
 from labelmem.report.page import Page
 from labelmem.report.result_ablation import ablation_of
 from labelmem.report.result_grid import grid_of, printed_of
+from labelmem.report.result_lead import lead_of
 from labelmem.report.result_plots import Drawing
 from labelmem.report.result_speed import speed_of
 from labelmem.report.result_tables import NOTE, table_of
@@ -61,7 +62,7 @@ def _overview(page: Page, table: TableResults) -> None:
     """All data sets at a glance, and the variants of a method."""
     if len(table.datasets) > 1 and not table.only_ablation:
         page.section(f"{table.name}: overview")
-        for one in (grid_of(table), printed_of(table), speed_of(table)):
+        for one in (grid_of(table), lead_of(table), printed_of(table), speed_of(table)):
             if one is not None:
                 page.table(one, intervals=False)
     if ablation := ablation_of(table):

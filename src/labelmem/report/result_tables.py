@@ -17,8 +17,9 @@ NOTE = (
     "Figures are means over the seeds, with the 95 % bootstrap interval over streams: its bounds, "
     "or ± half of its width. The bounds are averaged over the seeds and not narrowed, because the "
     "test streams of different seeds overlap. The best of our figures in each column is bold; "
-    f"{CLOSE} marks those whose interval overlaps that of the best. All methods saw the same "
-    "streams, so that a difference within the intervals may still be real."
+    f"{CLOSE} marks those that cannot be told from the best: 0 lies in the 95 % interval of the "
+    "difference on the same streams or, where a record does not keep what that needs, the two "
+    "intervals overlap."
 )
 
 

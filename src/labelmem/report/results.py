@@ -13,6 +13,7 @@ from statistics import fmean
 from labelmem.errors import DataError
 from labelmem.experiments.records import Record, Records, digest
 from labelmem.experiments.table import Table, load_table, table_names
+from labelmem.report.pairing import Blocks
 from labelmem.report.tables import Estimate
 
 __all__ = ["DatasetResults", "Result", "TableResults", "load_results"]
@@ -80,7 +81,13 @@ class Result:
             fmean(float(record["metrics"][metric]) for record in having),
             fmean(float(low) for low, _ in bounds),
             fmean(float(high) for _, high in bounds),
+            blocks=self._blocks(metric),
         )
+
+    def _blocks(self, metric: str) -> Blocks | None:
+        """The sums of a metric by blocks of streams, seed by seed; only some records keep them."""
+        kept = {int(r["seed"]): r["blocks"] for r in self.records if metric in r.get("blocks", {})}
+        return {seed: (by["tokens"], by[metric]) for seed, by in kept.items()} or None
 
 
 @dataclass(frozen=True)

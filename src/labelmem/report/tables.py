@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from html import escape
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from labelmem.errors import ConfigError
+from labelmem.report.pairing import Blocks, difference
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -32,14 +33,23 @@ class Estimate:
     beside: str = ""
     """What is written behind it, e.g. another metric."""
 
-    def overlaps(self, other: Estimate) -> bool:
-        """Whether both intervals are known and share a point.
+    blocks: Blocks | None = field(default=None, repr=False)
+    """What it is a mean of, where that was kept."""
+
+    def close_to(self, other: Estimate) -> bool:
+        """Whether the two cannot be told apart: 0 lies in the interval of their difference.
+
+        Where the blocks of both were kept, that interval is of the difference on the same streams;
+        else their own intervals are known and share a point.
 
         Examples
         --------
-        >>> Estimate(2, 1, 3).overlaps(Estimate(4, 3, 5)), Estimate(2).overlaps(Estimate(2, 1, 3))
+        >>> Estimate(2, 1, 3).close_to(Estimate(4, 3, 5)), Estimate(2).close_to(Estimate(2, 1, 3))
         (True, False)
         """
+        paired = difference(self.blocks, other.blocks)
+        if paired is not None:
+            return paired.low <= 0 <= paired.high
         return self.low <= other.high and other.low <= self.high
 
 
@@ -59,7 +69,7 @@ class Column:
     best: Literal["high", "low"] | None = None
     """Whether the highest or the lowest figure is best; None marks none."""
     close: bool = False
-    """Whether figures get a mark whose interval overlaps that of the best."""
+    """Whether figures get a mark that cannot be told from the best."""
     short: str = ""
     """The heading on a terminal, where room is scarce; empty takes the title."""
 
@@ -221,7 +231,7 @@ def _number(value: Value) -> float:
 
 
 def _overlap(value: Value, best: Value) -> bool:
-    return isinstance(value, Estimate) and isinstance(best, Estimate) and value.overlaps(best)
+    return isinstance(value, Estimate) and isinstance(best, Estimate) and value.close_to(best)
 
 
 def _best(numbers: Sequence[float], order: str | None) -> list[int]:

@@ -17,7 +17,7 @@ from labelmem.data import Sequences, load
 from labelmem.data.split import Part
 from labelmem.errors import ConfigError
 from labelmem.evaluation import evaluate
-from labelmem.experiments.figures import curve, figures, parameters
+from labelmem.experiments.figures import blocks, curve, figures, parameters
 from labelmem.experiments.keeping import keep
 from labelmem.experiments.records import Record, digest
 from labelmem.experiments.table import Run
@@ -185,6 +185,7 @@ class SequenceTask:
         done = evaluate(ready, self.test, self.config["batch_size"], watch=traces, show=self.show)
         return figures(done.result()) | {
             "us_per_token": round(done.us_per_token, 2),
+            "blocks": blocks(done.metrics),
             "curve": curve(done.metrics),
             "traces": traces.record(),
             "parameters": parameters(ready),
