@@ -432,3 +432,27 @@ def test_blocks_need_ids() -> None:
         one.blocks()
     with pytest.raises(ConfigError, match="at least 1"):
         other.blocks(0)
+
+
+def test_what_waits_on_a_device_is_counted_when_it_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    at_once, later = StreamMetrics(), StreamMetrics()
+    draw = torch.Generator().manual_seed(1)
+    for metrics in (at_once, later):
+        draw.manual_seed(1)
+        monkeypatch.setattr(metrics, "_wait_for", lambda _, wait=metrics is later: wait)
+        for t in range(150):  # more than wait together
+            rows = 3 if t < 100 else 2
+            probs = torch.rand(rows, 5, generator=draw).softmax(1)
+            y = torch.randint(6, (rows,), generator=draw)
+            mask = torch.rand(rows, generator=draw) < 0.8
+            metrics.update(probs, y, mask, groups={"low": y < 2})
+    assert at_once.running == later.running
+    assert at_once.result() == later.result()
+    assert at_once.by_position() == later.by_position() and at_once.blocks() == later.blocks()
+    bad = StreamMetrics()
+    monkeypatch.setattr(bad, "_wait_for", lambda _: True)
+    bad.update(torch.tensor([[2.0, 3.0]]), torch.tensor([0]))
+    with pytest.raises(InputError, match="logits"):
+        bad.result()

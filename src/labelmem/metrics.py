@@ -9,18 +9,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from torch import Tensor
 
 from labelmem.errors import ConfigError, InputError
+from labelmem.scoring import FLOOR, SUMS, Array, Measured, fetched, measured, reciprocal_rank, score
 
 __all__ = ["FLOOR", "Block", "MetricsResult", "PositionBin", "StreamMetrics", "reciprocal_rank"]
 
-FLOOR = 1e-10
-"""The least probability inside the logarithm, and nowhere else."""
-
-Array = npt.NDArray[np.float64]
-_SUMS = ("tokens", "loss", "reciprocal_rank", "hits", "floored")
+_WAITING = 64  # rows of the device that are fetched together
 _BUCKETS = 256  # four to an octave: enough for positions up to 2**64
 
 
@@ -64,28 +60,6 @@ class Block:
     reciprocal_rank: float
 
 
-def reciprocal_rank(probs: Tensor, y: Tensor) -> Tensor:
-    """One over the rank of the true label, (n,).
-
-    The rank is 1 + the labels strictly above + half of the other labels that tie.
-
-    Parameters
-    ----------
-    probs
-        (n, W), one row for each prediction.
-    y
-        (n,) columns of the true labels. A column outside ``probs`` means a label that has none yet:
-        it ranks as if it were appended with probability 0.
-
-    Examples
-    --------
-    >>> probs = torch.tensor([[0.2, 0.5, 0.3], [0.4, 0.4, 0.2], [0.6, 0.4, 0.0]])
-    >>> reciprocal_rank(probs, torch.tensor([2, 0, 7]))
-    tensor([0.5000, 0.6667, 0.2857])
-    """
-    return 1 / _measure(*_checked(probs, y))[1]
-
-
 class StreamMetrics:
     """Adds up the figures of many streams, a few numbers for each stream and nothing per token.
 
@@ -99,6 +73,7 @@ class StreamMetrics:
 
     Examples
     --------
+    >>> import torch
     >>> metrics = StreamMetrics()
     >>> for step in range(3):  # two streams in lockstep
     ...     probs = torch.tensor([[0.5, 0.5], [0.25, 0.75]])
@@ -114,14 +89,16 @@ class StreamMetrics:
     """
 
     def __init__(self) -> None:
-        self._columns = {name: column for column, name in enumerate(_SUMS)}
-        self._sums: Array = np.zeros((0, len(_SUMS)))  # (streams, columns), with room to grow
+        self._columns = {name: column for column, name in enumerate(SUMS)}
+        self._sums: Array = np.zeros((0, len(SUMS)))  # (streams, columns), with room to grow
         self._slots: dict[object, int] = {}
         self._positions: Array = np.zeros((_BUCKETS, 3))  # tokens, loss, hits
+        self._waiting: list[Measured] = []
 
     @property
     def running(self) -> float:
         """The log-perplexity so far, nan before the first token."""
+        self._count()
         tokens, loss, _ = self._positions.sum(0)
         return float(loss / tokens) if tokens else math.nan
 
@@ -134,7 +111,11 @@ class StreamMetrics:
         groups: Mapping[str, Tensor] | None = None,
         widths: Tensor | None = None,
     ) -> None:
-        """Count n predictions; one transfer from the device, however many groups there are.
+        """Count n predictions.
+
+        What lies on a device is measured there and fetched later, many calls at once: waiting for
+        every answer would cost more than the answers. So an error in ``probs`` may be told by a
+        later call.
 
         Parameters
         ----------
@@ -153,12 +134,24 @@ class StreamMetrics:
             (n,) how many of the columns are labels of the row's own stream; the rest is padding and
             ties with nothing. All of them if None.
         """
-        groups = groups or {}
-        kept, values = _score(probs, y, mask, groups, widths)
         ids = range(len(y)) if streams is None else [operator.index(i) for i in streams]
         if len(ids) != len(y):
             raise InputError(f"streams names {len(ids)} rows, probs has {len(y)}; give one per row")
-        self._add([ids[row] for row in kept], values)
+        found = measured(probs, y, mask, groups or {}, widths, ids)
+        self._waiting.append(found)
+        if not self._wait_for(found) or len(self._waiting) >= _WAITING:
+            self._count()
+
+    @staticmethod
+    def _wait_for(found: Measured) -> bool:
+        return found.table.is_cuda
+
+    def _count(self) -> None:
+        """Take in what was measured and not yet counted."""
+        waiting, self._waiting = self._waiting, []
+        for one, table in zip(waiting, fetched([found.table for found in waiting]), strict=True):
+            kept, values = score(table, one.groups)
+            self._add([one.ids[row] for row in kept], values)
 
     def merge(self, other: StreamMetrics) -> None:
         """Take in the streams of another shard.
@@ -168,6 +161,7 @@ class StreamMetrics:
 
         Examples
         --------
+        >>> import torch
         >>> a, b = StreamMetrics(), StreamMetrics()
         >>> a.update(torch.tensor([[1.0]]), torch.tensor([0]))
         >>> b.update(torch.tensor([[0.5, 0.5]]), torch.tensor([0]))
@@ -175,6 +169,8 @@ class StreamMetrics:
         >>> a.result().streams
         2
         """
+        self._count()
+        other._count()
         theirs = other._sums[: len(other._slots)].copy()
         columns = self._use_columns(list(other._columns))
         slots = [self._slot(object()) for _ in range(len(theirs))]
@@ -200,6 +196,7 @@ class StreamMetrics:
                 f"confidence is {confidence}, resamples is {resamples}; "
                 "expected one between 0 and 1 and at least one resample"
             )
+        self._count()
         sums = self._sums[: len(self._slots)]
         if not len(sums):
             raise InputError("there are no tokens to report on; call update first")
@@ -224,6 +221,7 @@ class StreamMetrics:
         """
         if bins < 1:
             raise ConfigError(f"bins is {bins}; it must be at least 1")
+        self._count()
         used = int(np.count_nonzero(self._positions[:, 0]))  # positions fill from the start
         width = -(-used // bins)
         curve = []
@@ -243,6 +241,7 @@ class StreamMetrics:
 
         Examples
         --------
+        >>> import torch
         >>> metrics = StreamMetrics()
         >>> metrics.update(torch.tensor([[0.5, 0.5], [1.0, 0.0]]), torch.tensor([0, 0]))
         >>> metrics.blocks(1)
@@ -250,6 +249,7 @@ class StreamMetrics:
         """
         if most < 1:
             raise ConfigError(f"most is {most}; it must be at least 1")
+        self._count()
         if any(not isinstance(stream, int) for stream in self._slots):
             raise InputError("streams of merged shards have no ids to be ordered by")
         order = [self._slots[stream] for stream in sorted(self._slots)]  # type: ignore[type-var]
@@ -299,89 +299,6 @@ class StreamMetrics:
             share = np.divide(hits, tokens, out=nothing, where=tokens > 0)
             figures[f"accuracy_{name}"] = share
         return figures
-
-
-def _score(
-    probs: Tensor,
-    y: Tensor,
-    mask: Tensor | None,
-    groups: Mapping[str, Tensor],
-    widths: Tensor | None,
-) -> tuple[npt.NDArray[np.int64], dict[str, Array]]:
-    """Which rows count, and what each of them adds to every column."""
-    probs, y = _checked(probs, y)
-    if mask is None:
-        mask = torch.ones(len(y), dtype=torch.bool)
-    flags = [_flag(f"group {name!r}", flag, len(y)) for name, flag in groups.items()]
-    table = _to_host(_measure(probs, y, widths), [_flag("mask", mask, len(y)), *flags])
-    kept = np.flatnonzero(table[4])
-    p, rank, hit, top = table[:4, kept]
-    _check_probabilities(p, top)
-    loss = -np.log(np.maximum(p, FLOOR))
-    floored = (p < FLOOR).astype(np.float64)
-    values = dict(zip(_SUMS, (np.ones_like(p), loss, 1 / rank, hit, floored), strict=True))
-    for name, member in zip(groups, table[5:, kept], strict=True):
-        values |= {f"tokens {name}": member, f"hits {name}": member * hit}
-    return kept, values
-
-
-def _checked(probs: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    if probs.dim() != 2 or not probs.is_floating_point():
-        raise InputError(f"probs is {_seen(probs)}; expected floats of shape (n, labels)")
-    if y.shape != probs.shape[:1] or y.is_floating_point() or y.dtype == torch.bool:
-        raise InputError(f"y is {_seen(y)}; expected whole numbers of shape ({len(probs)},)")
-    return probs.detach(), y.to(probs.device, torch.int64)
-
-
-def _flag(name: str, flag: Tensor, rows: int) -> Tensor:
-    if flag.shape != (rows,) or flag.dtype != torch.bool:
-        raise InputError(f"{name} is {_seen(flag)}; expected torch.bool of shape ({rows},)")
-    return flag
-
-
-def _seen(tensor: Tensor) -> str:
-    return f"{tensor.dtype} of shape {tuple(tensor.shape)}"
-
-
-def _measure(probs: Tensor, y: Tensor, widths: Tensor | None = None) -> Tensor:
-    """P(y), rank of y, whether y comes first, and the greatest P: (4, n) on the same device."""
-    probs = probs.to(torch.float64 if probs.dtype == torch.float64 else torch.float32)
-    rows, width = probs.shape
-    if width == 0:  # nothing is known yet: y would be the only label, but that is no hit
-        return probs.new_tensor([0, 1, 0, 0])[:, None].expand(4, rows)
-    known = (y >= 0) & (y < (width if widths is None else widths))
-    p = probs.gather(1, torch.where(known, y, 0)[:, None]) * known[:, None]
-    # One buffer of floats for all comparisons: several times faster than sums of booleans, and
-    # exact up to 16 million labels.
-    buffer = torch.empty_like(probs)
-    above = torch.gt(probs, p, out=buffer).sum(1)
-    equal = torch.eq(probs, p, out=buffer)
-    if widths is not None:
-        equal.mul_(torch.arange(width, device=y.device) < widths[:, None])
-    rank = 1 + above + (equal.sum(1) - known.to(probs.dtype)) / 2
-    earlier = equal.mul_(torch.arange(width, device=y.device) < y[:, None]).sum(1)
-    hit = known & (above == 0) & (earlier == 0)
-    top = probs.amax(1)
-    rank = torch.where(top.isnan(), top, rank)  # nan compares false and would rank first
-    return torch.stack([p[:, 0], rank, hit.to(probs.dtype), top])
-
-
-def _to_host(measured: Tensor, flags: Sequence[Tensor]) -> Array:
-    """Rows of ``measured``, then the flags; what lies on the device comes in a single transfer."""
-    there = [flag.to(measured.dtype)[None] for flag in flags if flag.device == measured.device]
-    moved = torch.cat([measured, *there]).cpu().numpy().astype(np.float64)
-    rows = iter(moved[len(measured) :])
-    others = [next(rows) if f.device == measured.device else f.cpu().numpy() for f in flags]
-    return np.stack([*moved[: len(measured)], *others], dtype=np.float64)
-
-
-def _check_probabilities(p: Array, top: Array) -> None:
-    bad = np.flatnonzero(~((p >= 0) & (top <= 1.001)))  # nan is neither
-    if len(bad):
-        seen = p[bad[0]] if not p[bad[0]] >= 0 else top[bad[0]]
-        raise InputError(
-            f"probs holds {seen}; expected probabilities between 0 and 1, not logits or logarithms"
-        )
 
 
 def _times_before(slots: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
