@@ -12,8 +12,10 @@ from torch import Tensor
 from toys import Stateless, make_adapter, random_combiner, random_stream, run
 
 from labelmem import Adapter, Combiner, MemoryConfig
-from labelmem.combining import gru
+from labelmem.combining import View, gru
+from labelmem.errors import ConfigError
 from labelmem.stream_combiner import StreamCombiner
+from labelmem.stream_look import GROUPS, blind_columns
 
 
 def test_untrained_it_is_lmn_fixed() -> None:
@@ -209,8 +211,52 @@ def test_training_uses_all_of_it(margin: float) -> None:
     result = adapter.fit(recorded[4:], validation=recorded[:4], epochs=4, lr=0.02, batch_size=6)
     assert result.best < result.before
     assert all(not torch.equal(p, held[name]) for name, p in combiner.named_parameters())
-    moved = not torch.equal(combiner.signals_mean, torch.zeros_like(combiner.signals_mean))
-    assert moved == (margin == math.inf)  # what is read once can be measured beforehand
+    assert not torch.equal(combiner.signals_mean, torch.zeros_like(combiner.signals_mean))
+    assert not torch.equal(combiner.features_spread, torch.ones_like(combiner.features_spread))
+
+
+def test_a_replay_measures_what_one_reading_does() -> None:
+    recorded = [random_stream(seed, 12, range(4), ["emu"]) for seed in range(12)]
+    found = []
+    for batch_size, margin in ((6, math.inf), (6, 1e9)):  # nobody is so sure
+        combiner = Combiner(kind="stream", hidden=6)
+        adapter = Adapter(Stateless(), memory=MemoryConfig(margin=margin), combiner=combiner)
+        adapter.fit(recorded[4:], validation=recorded[:4], epochs=1, batch_size=batch_size)
+        found.append(combiner)
+    once, replayed = (dict(combiner.named_buffers()) for combiner in found)
+    for name, buffer in once.items():
+        assert torch.allclose(buffer, replayed[name], atol=1e-5), name
+
+
+@pytest.mark.parametrize("margin", [1.0, math.inf])
+@pytest.mark.parametrize("group", GROUPS)
+def test_what_it_is_blind_to_changes_nothing(group: str, margin: float) -> None:
+    combiner = Combiner(kind="stream", hidden=6, blind=[group])
+    adapter = Adapter(Stateless(), memory=MemoryConfig(margin=margin), combiner=combiner)
+    recorded = [random_stream(seed, 12, range(4), ["emu"]) for seed in range(12)]
+    adapter.fit(recorded[4:], validation=recorded[:4], epochs=2, lr=0.05, batch_size=6)
+    x, ys = random_stream(50, 15, range(4))
+    batch = adapter.streams(2)
+    for t, y in enumerate(ys):
+        batch.predict(x[t].expand(2, -1))
+        batch.observe([y, y])
+    h = torch.ones(2, adapter.dim or 0)
+    read, state = batch._state.memory.read(h), batch._state.combiner
+    view = View(h, torch.full((2, 4), 0.25), read.spread(read.score, 4), read)
+    look = combiner.scaled(combiner.look(state.past, view))
+    of_labels, of_stream = blind_columns([group], 1)
+    assert not look.features[..., of_labels].any() and not look.signals[..., of_stream].any()
+    assert look.signals.any()
+    rest = [c for c in range(look.features.shape[-1]) if c not in of_labels]
+    assert look.features[..., rest].any()
+
+
+def test_groups_have_no_column_in_common_and_unknown_ones_are_refused() -> None:
+    for side in range(2):
+        columns = [c for group in GROUPS for c in blind_columns([group], 2)[side]]
+        assert len(columns) == len(set(columns))
+    with pytest.raises(ConfigError, match="recency"):
+        Combiner(kind="stream", blind=["colour"])
 
 
 def test_an_explanation_adds_up_to_the_rescored_belief() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,12 +13,23 @@ from torch import Tensor, nn
 from labelmem import fast_stream as short
 from labelmem.combining import Combiner, CombinerState, CombinerStep, View, gru, misses
 from labelmem.fast import Array, alone, array, arrays, tensor
-from labelmem.memory import LabelPast, MemoryRead
+from labelmem.lockstep_trust import constant
+from labelmem.memory import MemoryRead
+from labelmem.stream_look import (
+    FEATURES,
+    LOWEST,
+    SIGNALS,
+    Look,
+    Spread,
+    blind_columns,
+    log,
+    look_at,
+    slot_of,
+)
 
-__all__ = ["Look", "StreamCombiner", "StreamState"]
+__all__ = ["StreamCombiner", "StreamState"]
 
 _RATES = (0.7, 0.9, 0.97)  # shares of the last few, ten and thirty labels
-_LOWEST = -15.0  # logarithms of probabilities are cut here
 _NOT_THERE = -8.0  # what a label that was not in memory counts as, in nats
 
 
@@ -40,23 +52,6 @@ class StreamStep(CombinerStep):
 
     guess: Tensor | None = None
     """(n, K) s from the labels' features alone, at the leading cells."""
-
-
-@dataclass(frozen=True)
-class Look:
-    """What a step shows before its label is known; none of it is learned.
-
-    Dimensions in front may be (n,) or (n, T): nothing in the network depends on them.
-    """
-
-    features: Tensor
-    """(…, K, F) of the labels in memory."""
-    signals: Tensor
-    """(…, U) of the stream."""
-    base: Tensor
-    """(…, K) log s of Eq. 3."""
-    leads: Tensor
-    """(…, K) which positions carry a label."""
 
 
 class StreamCombiner(Combiner, kind="stream"):
@@ -86,6 +81,9 @@ class StreamCombiner(Combiner, kind="stream"):
         Whether the GRU sees h too; worth it where the model was trained on much data.
     dropout
         Share of the scorer's hidden units that is dropped in training.
+    blind
+        What it must do without, for finding out what each of these brings: ``recency``, ``match``,
+        ``model`` or ``novelty`` (:data:`labelmem.stream_look.GROUPS`).
     parts
         How many parts the key has; the adapter says so.
     seed
@@ -97,8 +95,6 @@ class StreamCombiner(Combiner, kind="stream"):
     32
     """
 
-    SIGNALS = 19
-    FEATURES = 7
     PAST = 3 + 2 * len(_RATES)
     ECHO = 4
 
@@ -117,6 +113,7 @@ class StreamCombiner(Combiner, kind="stream"):
         rescorer: int = 32,
         sees_h: bool = False,
         dropout: float = 0.0,
+        blind: Sequence[str] = (),
         parts: int | None = None,
         kind: str = "stream",
         seed: int = 0,
@@ -124,17 +121,25 @@ class StreamCombiner(Combiner, kind="stream"):
         super().__init__(hidden, theta, seed)
         self.correct, self.rescorer, self.sees_h = correct, rescorer, sees_h
         self.dropout = nn.Dropout(dropout)
+        self.blind = tuple(blind)
+        blind_columns(self.blind, 1)  # refuses what it does not know
         self.parts = parts
 
     def form(self) -> dict[str, Any]:
         """All options decide the form of the weights."""
-        options = {"correct": self.correct, "rescorer": self.rescorer, "sees_h": self.sees_h}
+        options: dict[str, Any] = {
+            "correct": self.correct,
+            "rescorer": self.rescorer,
+            "sees_h": self.sees_h,
+        }
+        if self.blind:
+            options["blind"] = list(self.blind)
         return super().form() | options | {"parts": self.parts}
 
     def make_weights(self, dim: int, generator: torch.Generator) -> None:
         """The scorer, the GRU cell, and the way from its state to scores and theta."""
         parts = self.parts or 1
-        features, signals = self.FEATURES + 2 * parts, self.SIGNALS + 2 * parts
+        features, signals = FEATURES + 2 * parts, SIGNALS + 2 * parts
         seen = signals + self.ECHO + (dim if self.sees_h else 0)
         self.gru = nn.GRU(seen, self.hidden, batch_first=True)
         self.theta_inner = self.uniform(self.rescorer, self.hidden + signals + self.ECHO, generator)
@@ -241,7 +246,7 @@ class StreamCombiner(Combiner, kind="stream"):
         assert view.read.past is not None
         new = (slot < 0).to(past.dtype)
         age = _at(view.read.past.age, slot, 0)
-        rates = past.new_tensor(_RATES)
+        rates = constant(_RATES, past.device, past.dtype)
         k = len(_RATES)
         novelty = rates * past[:, 3 : 3 + k] + (1 - rates) * new[:, None]
         again = (age == 1).to(past.dtype)[:, None]
@@ -249,17 +254,9 @@ class StreamCombiner(Combiner, kind="stream"):
         last = torch.stack([past[:, 0] + 1, new, misses(view.r, y).to(past.dtype)], dim=1)
         return torch.cat([last, novelty, repeats], dim=1)
 
-    @torch.no_grad()
     def look(self, past: Tensor, view: View) -> Look:
         """All that the network sees of a step, each number of the order of one."""
-        read = view.read
-        assert read.past is not None
-        leads = read.leads
-        base = _log(read.score)
-        match = (read.past.cosine * read.past.size).clamp(min=0) * leads[..., None]
-        r = view.r.gather(1, read.label.clamp(min=0)) * leads
-        features = _features(read, read.past, r, match) * leads[..., None]
-        return Look(features, _signals(past, view, r, match), base, leads)
+        return look_at(past, view)
 
     def scaled(self, look: Look) -> Look:
         """The same in the units that :meth:`standardise` found."""
@@ -268,21 +265,23 @@ class StreamCombiner(Combiner, kind="stream"):
         return Look(features * look.leads[..., None], signals, look.base, look.leads)
 
     @torch.no_grad()
-    def standardise(self, looks: list[tuple[Look, Tensor]]) -> None:
-        """Bring what is seen in ``looks``, where their masks say so, to mean 0 and spread 1."""
-        pairs = {
-            "features": [look.features[look.leads & mask[..., None]] for look, mask in looks],
-            "signals": [look.signals[mask] for look, mask in looks],
-        }
-        for name, parts in pairs.items():
-            rows = sum(len(part) for part in parts)
-            if rows:
-                sums = [part.sum(0, dtype=torch.float64) for part in parts]
-                mean = torch.stack(sums).sum(0) / rows
-                squares = [((part - mean) ** 2).sum(0) for part in parts]
-                spread = (torch.stack(squares).sum(0) / rows).sqrt()
+    def standardise(self, looks: Iterable[tuple[Look, Tensor]]) -> None:
+        """Bring what is seen in ``looks``, where their masks say so, to mean 0 and spread 1.
+
+        What the combiner is blind to gets an infinite spread: it is always 0.
+        """
+        spreads = {"features": Spread(), "signals": Spread()}
+        for look, mask in looks:
+            spreads["features"].add(look.features[look.leads & mask[..., None]])
+            spreads["signals"].add(look.signals[mask])
+        for (name, spread), blind in zip(
+            spreads.items(), blind_columns(self.blind, self.parts or 1), strict=True
+        ):
+            if spread.rows:
+                mean, wide = spread.found()
+                wide[blind] = torch.inf
                 getattr(self, f"{name}_mean").copy_(mean)
-                getattr(self, f"{name}_spread").copy_(spread.clamp(min=0.05))
+                getattr(self, f"{name}_spread").copy_(wide)
 
     def unroll(self, look: Look, slot: Tensor, h: Tensor | None) -> tuple[Tensor, Tensor]:
         """Theta (n, T) and the corrected s (n, T, K) of recorded streams, all steps at once.
@@ -338,70 +337,10 @@ def _labels(read: MemoryRead, lead: Array | slice) -> short.Labels:
     return short.Labels(*(array(values)[0][lead] for values in (*told, *rows)))
 
 
-def slot_of(read: MemoryRead, y: Tensor) -> Tensor:
-    """The leading position (n,) of the labels y (n,), -1 where memory has no cell of them."""
-    own = read.leads & (read.label == y[:, None])
-    if not own.shape[1]:
-        return torch.full_like(y, -1)
-    return torch.where(own.any(dim=1), own.to(torch.int8).argmax(dim=1), -1)
-
-
-def _features(read: MemoryRead, past: LabelPast, r: Tensor, match: Tensor) -> Tensor:
-    """(n, K, F) of the labels in memory, at their leading cells; ``r`` is the model's of these."""
-    age = past.age.to(match.dtype).clamp(min=1)
-    writes = past.writes.to(match.dtype)
-    # How long the label usually stays away, against how long it is away now.
-    usual = ((past.since_first - past.age).to(match.dtype) / (writes - 1).clamp(min=1)).clamp(min=1)
-    regular = (usual.log() - age.log()) * (writes > 1)
-    own = [
-        read.strength.clamp(min=1e-3).log(),
-        age.log() / 2,
-        (age < 2).to(match.dtype),
-        _log(r) / 5,
-        regular / 2,
-    ]
-    rates = (past.rates + 0.01).log() / 2
-    return torch.cat([torch.stack(own, dim=2), rates, past.cosine, match.log1p()], dim=2)
-
-
-def _signals(past: Tensor, view: View, inside: Tensor, match: Tensor) -> Tensor:
-    """(n, U) of the streams; ``inside`` (n, K) is r of the labels in memory."""
-    r, s, leads = view.r, view.read.score, view.read.leads
-    labels = leads.sum(dim=1, keepdim=True).to(r.dtype)
-    holds = (labels > 0).to(r.dtype)
-    overlap = inside.sum(dim=1, keepdim=True)
-    # The entropy of what r says about other labels, without a pass over them.
-    left, entropy = (1 - overlap).clamp(min=1e-6), _entropy(r)
-    rest = ((entropy - _entropy(inside)) / left + left.log()).clamp(min=0)
-    now = [
-        (past[:, :1] + 1).log() / 3,
-        (labels + 1).log() / 3,
-        holds,
-        entropy / 5,
-        _log_max(r) / 3,
-        rest / 5,
-        (_log_max(_without(r, view.read)) - left.log()).clamp(max=0) / 3,
-        _entropy(s) / 2,
-        _log_max(s) * holds / 2,
-        overlap,
-        left.log() / 5,
-    ]
-    assert view.read.past is not None
-    cosine = view.read.past.cosine.masked_fill(~leads[..., None], -1.0)
-    best = cosine.amax(dim=1) * holds if cosine.shape[1] else cosine.sum(dim=1)
-    return torch.cat([*now, past[:, 1:], best, match.sum(dim=1).log1p() / 2], dim=1)
-
-
-def _without(r: Tensor, read: MemoryRead) -> Tensor:
-    """R (n, W) with the labels in memory set to zero."""
-    padded = nn.functional.pad(r, (0, 1))
-    return padded.scatter(1, torch.where(read.leads, read.label, r.shape[1]), 0.0)
-
-
 def _echo(guess: Tensor, slot: Tensor) -> Tensor:
     """(…, 2) whether the first guess hit, and its log s of the label, once that is known."""
     known = slot >= 0
-    log_s = torch.where(known, _log(_at(guess, slot, 0.0)).clamp(min=_NOT_THERE), _NOT_THERE)
+    log_s = torch.where(known, log(_at(guess, slot, 0.0)).clamp(min=_NOT_THERE), _NOT_THERE)
     if not guess.shape[-1]:
         hit = torch.zeros_like(known)
     else:
@@ -430,17 +369,5 @@ def _spread_of(log_s: Tensor, leads: Tensor) -> tuple[Tensor, Tensor]:
     entropy = -(s * log_s).sum(dim=-1, keepdim=True)
     if not log_s.shape[-1]:
         return entropy, entropy
-    top = log_s.masked_fill(~leads, _LOWEST).amax(dim=-1, keepdim=True)
+    top = log_s.masked_fill(~leads, LOWEST).amax(dim=-1, keepdim=True)
     return entropy / 2, torch.where(leads.any(dim=-1, keepdim=True), top, 0.0) / 2
-
-
-def _log(p: Tensor) -> Tensor:
-    return p.clamp(min=1e-30).log().clamp(min=_LOWEST)
-
-
-def _log_max(p: Tensor) -> Tensor:
-    return _log(p.amax(dim=1, keepdim=True)) if p.shape[1] else p.new_zeros(p.shape[0], 1)
-
-
-def _entropy(p: Tensor) -> Tensor:
-    return -(p * _log(p)).sum(dim=1, keepdim=True)

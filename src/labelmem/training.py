@@ -21,6 +21,7 @@ from labelmem.online import Recorded
 from labelmem.progress import Report, progress_bar
 from labelmem.recording import Lockstep, lockstep_batches, split_streams
 from labelmem.replay import ReplayStep, record, replay, replay_live
+from labelmem.stream_look import Look
 from labelmem.trees import tree_map
 from labelmem.unrolling import Unrolled, can_unroll, losses, unrolled
 
@@ -165,6 +166,8 @@ class _Trainer:
         if can_unroll(adapter.combiner, adapter.memory) and len(self.trained) == 1:
             self.train, self.valid = self._unrolled(parts, valid)
         else:
+            if isinstance(adapter.combiner, StreamCombiner):
+                adapter.combiner.standardise(self._looks(parts))
             self.train = [batch for other, part in parts for batch in self._replayed(other, part)]
             self.valid = self._replayed(adapter, valid)
         parameters = [p for p in self.trained.parameters() if p.requires_grad]
@@ -194,6 +197,23 @@ class _Trainer:
             for batch in batches
         ]
         return [partial(_stretches, steps, self.options.truncate) for steps in replays]
+
+    @torch.no_grad()
+    def _looks(
+        self, parts: Sequence[tuple[LMN, Sequence[Recorded]]]
+    ) -> Iterator[tuple[Look, Tensor]]:
+        """What the combiner sees along the training streams while it is untrained."""
+        seen: list[Look] = []
+        combiner = self._combiner
+        assert isinstance(combiner, StreamCombiner)
+        hook = combiner.register_forward_pre_hook(
+            lambda _, given: seen.append(combiner.look(given[0].past, given[1]))
+        )
+        for adapter, streams in parts:
+            for batch in self._batches(adapter, streams, _ABREAST):
+                for t, _ in enumerate(replay(adapter, record(adapter, batch))):
+                    yield seen.pop(), batch.mask[:, t]
+        hook.remove()
 
     def _unrolled(
         self, parts: Sequence[tuple[LMN, Sequence[Recorded]]], valid: Sequence[Recorded]

@@ -22,7 +22,7 @@ from labelmem.config import MemoryConfig
 from labelmem.lmn import LMN
 from labelmem.metrics import FLOOR
 from labelmem.replay import Features
-from labelmem.stream_combiner import Look, slot_of
+from labelmem.stream_look import Look, slot_of
 
 __all__ = ["Unrolled", "can_unroll", "losses", "unrolled"]
 
