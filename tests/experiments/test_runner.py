@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from labelmem import training
 from labelmem.errors import ConfigError
 from labelmem.experiments import runner
 from labelmem.experiments.engines import run_all
+from labelmem.experiments.kinds import contender
 from labelmem.experiments.records import Records
 from labelmem.experiments.runner import execute, execute_all
 from labelmem.experiments.sequences import trained
@@ -201,3 +203,15 @@ def test_engines_and_devices_are_checked(tmp_path: Path) -> None:
     if not torch.cuda.is_available():
         with pytest.raises(ConfigError, match="torch sees none"):
             run_all([], tmp_path, "cuda")
+
+
+def test_joint_training_changes_the_model_and_not_the_kept_one(tmp_path: Path) -> None:
+    run = made(tmp_path, "lmn", "training = { train_model = true, held_out = 0.5 }")
+    task = SequenceTask(run, torch.device("cpu"), tmp_path, show=False)
+    contestant: Any = contender("lmn")(task)
+    (tmp_path / "own").mkdir()
+    trained = contestant.finish(dict(contestant.start), tmp_path / "own")
+    kept = task.model(contestant.options.get("model")).state_dict()
+    moved = trained.backbone.model.state_dict()
+    assert any(not torch.equal(kept[name], moved[name]) for name in kept)
+    assert not any(p.requires_grad for p in trained.backbone.model.parameters())

@@ -30,6 +30,7 @@ class LMNPaper(LMNFixed):
         )
         training: dict[str, Any] = dict(self.task.config["combiner"])
         training |= self.options.get("training", {})
+        adapter.backbone.model.requires_grad_(training.get("train_model", False))
         folds = self.options.get("folds", 0)
         model = self.options.get("model")
         parts = [(fold, folds) for fold in range(folds)]
@@ -42,6 +43,7 @@ class LMNPaper(LMNFixed):
             seed=task.run.seed,
             **training,
         )
+        adapter.backbone.model.requires_grad_(False)
         return adapter
 
 
