@@ -10,6 +10,7 @@ from torch import Tensor
 
 from labelmem.errors import ConfigError, InputError, ObserveError
 from labelmem.labels import LabelSpace, plain
+from labelmem.lockstep import RecordedLockstep
 from labelmem.stepping import Step, Stepping
 from labelmem.trees import as_tensors, leaves
 
@@ -40,10 +41,19 @@ class StreamBatch:
         # Streams without labels of their own share one space until they meet one.
         self._shared = LabelSpace(method.known)
         self._spaces: dict[int, LabelSpace] = {}
-        with torch.inference_mode(False):
-            self._state = method.initial_state(n)
+        self._begin()
         self.last: Step | None = None
-        """The prediction that waits for its labels: theta, model_probs, memory_probs."""
+        """The prediction that waits for its labels: theta, model_probs, memory_probs. On a GPU they
+        are good until the next prediction."""
+
+    @torch.inference_mode(False)  # what is kept must be usable outside of that mode too
+    def _begin(self) -> None:
+        self._state = self.method.initial_state(self.n)
+        # On a GPU starting the many small operations of a step takes longer than the work.
+        places = self.method.places(self._state)
+        self._recorded: RecordedLockstep | None = None
+        if places is not None:
+            self._recorded = RecordedLockstep(self.method, self._state, places)
 
     def __len__(self) -> int:
         return self.n
@@ -67,7 +77,7 @@ class StreamBatch:
         space = self._spaces.get(stream, self._shared)
         return space.names(len(space))
 
-    @torch.inference_mode(False)  # what is kept must be usable outside of that mode too
+    @torch.inference_mode(False)
     def predict(self, X: Any) -> Tensor:
         """Predict for one input per stream, first dimension n; (n, L) probabilities. Pure."""
         X = as_tensors(X, self.method.device, self.method.dtype, "the batch of inputs")
@@ -77,7 +87,10 @@ class StreamBatch:
                     f"the batch has shape {tuple(leaf.shape)}; its first dimension must be "
                     f"{self.n}, one input per stream"
                 )
-        self.last = self.method.advance(self._state, X, self.width)
+        if self._recorded is not None:
+            self.last = self._recorded.advance(X, self.width)
+        else:
+            self.last = self.method.advance(self._state, X, self.width)
         return self.last.probs
 
     @torch.inference_mode(False)
@@ -107,13 +120,15 @@ class StreamBatch:
                 space.add(("id", index))
 
     def _commit(self, step: Step, y: Tensor, mask: Tensor | None) -> None:
-        self.method.commit(self._state, step, y, mask)
+        if self._recorded is not None:
+            self._recorded.commit(step, y, mask)
+        else:
+            self.method.commit(self._state, step, y, mask)
         self.last = None
 
-    @torch.inference_mode(False)
     def reset(self) -> None:
         """Forget everything: all streams are as new."""
-        self._state = self.method.initial_state(self.n)
+        self._begin()
         self._spaces.clear()
         self.last = None
 

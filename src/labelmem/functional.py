@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 
 import torch
 from torch import Tensor
+
+from labelmem.lockstep_trust import believed, recording
 
 __all__ = [
     "block_cosine",
@@ -51,7 +54,10 @@ def finite(x: Tensor) -> bool:
     (True, False)
     """
     # A finite sum has finite parts; an infinite one may be an overflow, so then all are looked at.
-    return math.isfinite(float(x.detach().sum())) or bool(torch.isfinite(x).all())
+    total = x.detach().sum()
+    if recording():
+        return believed(torch.isfinite(total))
+    return math.isfinite(float(total)) or bool(torch.isfinite(x).all())
 
 
 def normalise(x: Tensor) -> Tensor:
@@ -94,14 +100,21 @@ def block_cosine(h: Tensor, v: Tensor, blocks: Sequence[int]) -> tuple[Tensor, T
     >>> block_cosine(h, v, (2, 1))
     (tensor([[[0.6000, 1.0000]]]), tensor([[[5., 5.]]]))
     """
-    sizes = torch.tensor(blocks, device=h.device)
-    numbers = torch.repeat_interleave(torch.arange(len(blocks), device=h.device), sizes)
-    own = torch.nn.functional.one_hot(numbers, len(blocks)).to(h.dtype)  # (d, B)
+    own = _columns(tuple(blocks), h.device, h.dtype)
     # h spread over B columns, a block in each: one pass over v gives the products of all.
     dot = torch.bmm(v, h[:, :, None] * own)
     size, length = (v * v @ own).sqrt(), (h * h @ own).sqrt()[:, None]
     both = size * length
     return dot / torch.where(both > 0, both, torch.ones_like(both)), size
+
+
+@lru_cache(maxsize=64)
+def _columns(blocks: tuple[int, ...], device: torch.device, dtype: torch.dtype) -> Tensor:
+    """(d, B) one where an entry belongs to a block. Made once: it would wait for the device."""
+    with torch.inference_mode(False):
+        numbers = [block for block, size in enumerate(blocks) for _ in range(size)]
+        own = torch.nn.functional.one_hot(torch.tensor(numbers, dtype=torch.int64), len(blocks))
+        return own.to(device, dtype)
 
 
 def within_label_weights(cos: Tensor, lam: float | Tensor, group: Tensor, alive: Tensor) -> Tensor:

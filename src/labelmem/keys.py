@@ -10,6 +10,7 @@ from torch import Tensor
 
 from labelmem.errors import ConfigError, InputError
 from labelmem.functional import normalise
+from labelmem.lockstep_trust import believed
 
 __all__ = ["Hidden", "Joined", "Key", "RecentTokens"]
 
@@ -143,7 +144,7 @@ class RecentTokens(Key):
         if not isinstance(x, Tensor) or x.ndim != 1 or x.is_floating_point():
             raise InputError("RecentTokens needs inputs that are tokens, one whole number a stream")
         tokens = torch.cat([x[:, None], state], dim=1)
-        directions = self._table(int(tokens.max()) + 1, h.device).to(h.dtype)
+        directions = self._table(tokens, h.device).to(h.dtype)
         known = (tokens >= 0)[..., None]
         parts = directions[tokens.clamp(min=0)] * known
         fade = self.fade ** torch.arange(self.last, device=h.device, dtype=h.dtype)
@@ -157,13 +158,13 @@ class RecentTokens(Key):
         """One for each token, and one for the pair."""
         return (self.dim,) * (self.last + self.pair)
 
-    def _table(self, tokens: int, device: torch.device) -> Tensor:
-        """Directions of at least so many tokens; earlier ones stay as they are."""
-        if len(self._directions) < tokens:
+    def _table(self, tokens: Tensor, device: torch.device) -> Tensor:
+        """Directions of all tokens up to the largest; earlier ones stay as they are."""
+        if not believed((tokens < len(self._directions)).all()):
             # Blocks of their own seeds, so that a direction does not depend on the table's size.
             size = 4096
             blocks = []
-            for block in range(-(-tokens // size)):
+            for block in range(int(tokens.max()) // size + 1):
                 generator = torch.Generator().manual_seed(self.seed * 1_000_003 + block)
                 blocks.append(torch.randn(size, self.dim, generator=generator))
             self._directions = torch.nn.functional.normalize(torch.cat(blocks), dim=1)

@@ -13,9 +13,12 @@ from labelmem.combining import Combiner, CombinerState, CombinerStep, View, gru,
 from labelmem.errors import ConfigError
 from labelmem.fast import Array, alone, array, arrays, tensor
 from labelmem.fast_label import Cell, step_one
+from labelmem.kernels import fused
+from labelmem.lockstep_trust import recording
 
 __all__ = ["LabelCombiner", "LabelState"]
 
+_UNITS = 64  # the most that the fused kernel holds at a time
 _BACKGROUND = 0  # the slot of the state that all labels without a slot of their own share
 
 
@@ -36,6 +39,19 @@ class LabelState(CombinerState):
     missed: Tensor
     """(n, 2) whether the model's and the memory's own best label was wrong one step ago."""
     ids: Tensor | None = None
+    spare: Tensor | None = None
+    """Room for the next mu, where steps are recorded; no part of what is remembered."""
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Everything that must be saved."""
+        return {name: x for name, x in super().tensors().items() if name != "spare"}
+
+    def with_spare(self, slots: int) -> LabelState:
+        """The same with room for the next mu, and at least so many slots."""
+        state = _with_slots(self, slots)
+        if state.spare is not None and state.spare.shape == state.mu.shape:
+            return state
+        return replace(state, mu=state.mu.contiguous(), spare=torch.empty_like(state.mu))
 
 
 class LabelCombiner(Combiner, kind="label"):
@@ -136,10 +152,22 @@ class LabelCombiner(Combiner, kind="label"):
                 return self._step_one(state, array(h)[0], width)
         # The labels share this part of the input: one product per step, not one per label.
         shared = h @ self.weight_h.T + state.missed @ self.weight_flags.T + self.bias_input
+        mu, theta = self._cell(state, shared)
+        return CombinerStep(theta=self._spread(theta, state.ids, width), mu=mu)
+
+    def _cell(self, state: LabelState, shared: Tensor) -> tuple[Tensor, Tensor]:
+        """The next states (n, A, hidden) and theta (n, A); ``shared`` (n, 3 hidden) is put in."""
+        spare = state.spare if recording() else None
+        if self.hidden <= _UNITS and fused(shared, state.mu):
+            from labelmem.kernels_label import label_step
+
+            mixing = (self.weight_mu, self.bias_mu, self.weight_scores)
+            weights = (*mixing, self.weight_theta, self.bias_theta)
+            return label_step(state.mu, state.r, state.s, shared, weights, spare)
         own = torch.stack([state.r, state.s], dim=-1) @ self.weight_scores.T
         mu = gru(shared[:, None] + own, state.mu @ self.weight_mu.T + self.bias_mu, state.mu)
         theta = torch.sigmoid(mu @ self.weight_theta + self.bias_theta)
-        return CombinerStep(theta=self._spread(theta, state.ids, width), mu=mu)
+        return mu if spare is None else spare.copy_(mu), theta
 
     def _step_one(self, state: LabelState, h: Array, width: int) -> CombinerStep:
         """The same for one stream on a CPU, every label with a slot of its own."""
@@ -187,6 +215,8 @@ class LabelCombiner(Combiner, kind="label"):
         missed
             (n, 2) whether their own best labels missed the truth.
         """
+        if state.spare is not None and recording():
+            return _swapped(state, step.mu, r, s, missed, mask)
         old = _with_slots(state, step.mu.shape[1])
         new = replace(old, mu=step.mu, missed=missed.to(step.mu.dtype))
         if new.ids is None:
@@ -241,6 +271,24 @@ class LabelCombiner(Combiner, kind="label"):
             r=torch.where(named, r.gather(1, column), zero),
             s=torch.where(named, s.gather(1, column), zero),
         )
+
+
+def _swapped(
+    state: LabelState, mu: Tensor, r: Tensor, s: Tensor, missed: Tensor, mask: Tensor | None
+) -> LabelState:
+    """A commit in place: the next mu is in the spare room already, and the two change places."""
+    seen = torch.ones_like(missed[:, 0], dtype=torch.bool) if mask is None else mask
+    if fused(mu):
+        from labelmem.kernels_label import keep_rows
+
+        keep_rows(seen, mu, state.mu)
+    else:
+        mu.copy_(torch.where(seen[:, None, None], mu, state.mu))
+    for old, new in ((state.r, r), (state.s, s)):
+        part = old[:, 1 : 1 + new.shape[1]]
+        part.copy_(torch.where(seen[:, None], new, part))
+    missed = torch.where(seen[:, None], missed.to(mu.dtype), state.missed)
+    return replace(state, mu=mu, spare=state.mu, missed=missed)
 
 
 def _with_slots(state: LabelState, slots: int) -> LabelState:

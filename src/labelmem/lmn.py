@@ -19,7 +19,9 @@ from labelmem.explain import Explanation, loudest_cells
 from labelmem.fast import alone, array, tensor
 from labelmem.fast_mix import mix_one
 from labelmem.kernel import Kernel
+from labelmem.kernels import fused
 from labelmem.keys import Key
+from labelmem.lockstep_state import Held, can_record
 from labelmem.memory import LabeledMemory, MemoryRead
 from labelmem.online import OnlineMethod, Step
 from labelmem.trees import chosen, leaves, rebuild
@@ -141,7 +143,7 @@ class LMN(AroundModel, OnlineMethod[LMNState]):  # type: ignore[override]  # its
             key, remembered = self.key(x, h, recurrent[1])
         else:
             key, remembered = self.key(x, h), None
-        if key.ndim != 2 or len(key) != streams or not bool(torch.isfinite(key).all()):
+        if key.ndim != 2 or len(key) != streams or not F.finite(key):
             raise InputError(
                 f"the key came out with shape {tuple(key.shape)}, or NaN or infinite; expected "
                 f"({streams}, d), every value finite"
@@ -181,8 +183,16 @@ class LMN(AroundModel, OnlineMethod[LMNState]):  # type: ignore[override]  # its
         if alone(r) and not theta.requires_grad and not s.requires_grad:
             P = self._mix_one(r, s, theta, read)
         else:
-            P = F.mix(self.share_of_model(r, s), s, theta)
+            P = self._mix(r, s, theta)
         return LMNStep(x, P, theta, r, s, h, key, read, combined, recurrent)
+
+    def _mix(self, r: Tensor, s: Tensor, theta: Tensor) -> Tensor:
+        """Eq. 5."""
+        if fused(r, s, theta) and not (theta.requires_grad or s.requires_grad or r.requires_grad):
+            from labelmem.kernels_mix import mixed
+
+            return mixed(r, s, theta, self.partition)
+        return F.mix(self.share_of_model(r, s), s, theta)
 
     def _mix_one(self, r: Tensor, s: Tensor, theta: Tensor, read: MemoryRead) -> Tensor:
         """Eq. 5 for one stream on a CPU: s is zero but at the labels in memory."""
@@ -213,6 +223,11 @@ class LMN(AroundModel, OnlineMethod[LMNState]):  # type: ignore[override]  # its
             state.combiner = self.combiner.observe(state.combiner, step.combined, view, y, mask)
         assert step.key is not None
         state.memory.write(step.key, y, step.probs, mask)
+
+    def places(self, state: LMNState) -> Held | None:
+        """Steps are recorded where no part of them waits for the device."""
+        parts = (self.memory, self.combiner, self.backbone.model, self.key)
+        return Held(state) if self._kernel is None and can_record(self.device, *parts) else None
 
     def rebase(self, state: LMNState, step: Step, width: int) -> LMNStep:
         """Late label: the memory learns from what was predicted, the states move on from now."""

@@ -15,6 +15,8 @@ from labelmem.fast import alone, array
 from labelmem.fast_cells import Kept, OneStream
 from labelmem.fast_mix import margin_lost
 from labelmem.fast_read import read_one
+from labelmem.kernels import FUSED_MOST, fused
+from labelmem.lockstep_trust import believed, recording
 from labelmem.reading import FADES, LabelPast, MemoryRead
 
 __all__ = ["FADES", "LabelPast", "LabeledMemory", "MemoryRead"]
@@ -120,6 +122,8 @@ class LabeledMemory:
             if one.readable:
                 kernel, watched = (float(lam), float(delta)), self.blocks is not None
                 return read_one(one, array(h)[0], *kernel, int(self.time), watched)
+        if self._filled and self.blocks is None and not learned and self._fused(h):
+            return self._read_many(h, float(lam), float(delta))
         k = self._filled
         v = self.v[:, :k] if self.dim else h.new_zeros(self.streams, 0, h.shape[1])
         if any(isinstance(x, Tensor) and x.requires_grad for x in (h, lam, delta)):
@@ -138,6 +142,21 @@ class LabeledMemory:
         age = self.time[:, None] - self.written[:, :k] + 1
         past = None if self.blocks is None else self._past(h, M, group, age)
         return MemoryRead(label, alpha, weight, score, group, alpha_y, cosine, age, past)
+
+    def _fused(self, h: Tensor) -> bool:
+        """Whether ``h`` is read and written by fused kernels: many streams on a GPU."""
+        single = self.config.cells_per_label == 1 and self.fast and self.dim is not None
+        fits = 0 < max(self.label.shape[1], self.v.shape[2]) <= FUSED_MOST
+        return single and fits and fused(h, self.v) and not h.requires_grad
+
+    def _read_many(self, h: Tensor, lam: float, delta: float) -> MemoryRead:
+        """The read of many streams on a GPU."""
+        from labelmem.kernels_memory import read_many
+
+        k = self._filled
+        cells = self._cells() | {"time": self.time}
+        label, alpha, weight, score, cosine, age = read_many(cells, k, h, lam, delta)
+        return MemoryRead(label, alpha, weight, score, self._groups(k), alpha, cosine, age)
 
     def _alone(self, h: Tensor) -> bool:
         """Whether ``h`` can take the short way of one stream on a CPU."""
@@ -200,9 +219,11 @@ class LabeledMemory:
             self.v = self.v.new_zeros(self.streams, 0, self.dim)
         if self._alone(h):
             return self._write_one(h, y, P, mask)
-        P = h.new_zeros(len(h), 0) if P is None else P
         self._kept = None  # what follows is not kept up with
         seen = torch.ones_like(y, dtype=torch.bool) if mask is None else mask
+        if self._fused(h):
+            return self._write_many(h, y, P, seen)
+        P = h.new_zeros(len(h), 0) if P is None else P
         self.time += seen.to(self.time.dtype)
         single = self.config.cells_per_label == 1 and self.fast
         if single and self.config.margin == math.inf:  # then P decides nothing
@@ -236,12 +257,22 @@ class LabeledMemory:
             self.used.fill_(one.used)
         return torch.full((1,), lost)
 
+    def _write_many(self, h: Tensor, y: Tensor, P: Tensor | None, seen: Tensor) -> Tensor:
+        """The same for many streams on a GPU."""
+        from labelmem.kernels_memory import write_many
+
+        if not recording():
+            self._make_positions()
+        cells = self._cells() | {"used": self.used, "time": self.time}
+        return write_many(cells, self._filled, h, y, P, seen, self.config, self._fades)
+
     def _write_single(self, h: Tensor, y: Tensor, writes: Tensor) -> None:
         """The write rules for one cell per label, for all streams at once: the fast path.
 
         Nothing here waits for the device: streams that do not write keep what they have.
         """
-        self._make_positions()
+        if not recording():  # else :meth:`reserve` has made them
+            self._make_positions()
         k = self._filled
         row = torch.arange(self.streams, device=y.device)
         own = self.label[:, :k] == y[:, None]
@@ -269,7 +300,7 @@ class LabeledMemory:
         put("written", self.time)
         put("label", y)
         self.used = torch.maximum(self.used, torch.where(writes, slot + 1, 0))
-        if self.used.device.type == "cpu":
+        if self.used.device.type == "cpu" and not recording():
             self._count()
 
     def _make_positions(self) -> None:
@@ -280,6 +311,23 @@ class LabeledMemory:
         if self.config.capacity:
             self._filled = min(self._filled, self.config.capacity)
         self._grow(self._filled)
+
+    def reserve(self, spare: int) -> float:
+        """Let all positions count as filled, at least ``spare`` of them free in every stream.
+
+        Then reads and writes keep their shapes while a recorded step is repeated. Returns for how
+        many writes that is so: at capacity, forever.
+        """
+        self._count()
+        used, capacity = self._filled, self.config.capacity or math.inf
+        self._grow(int(min(used + spare, capacity)))
+        self._filled = self.label.shape[1]
+        return math.inf if self._filled >= capacity else self._filled - used
+
+    @property
+    def spare_ahead(self) -> bool:
+        """Whether there are positions that reads do not look at."""
+        return self._filled < self.label.shape[1]
 
     def _count(self) -> None:
         """Find out how many positions are in use."""
@@ -391,7 +439,7 @@ class LabeledMemory:
         if not F.finite(h):
             raise InputError("h has NaN or infinite values; nothing was written")
         n = self.streams
-        if y.shape != (n,) or y.is_floating_point() or int(y.min()) < 0:
+        if y.shape != (n,) or y.is_floating_point() or not believed(y.min() >= 0):
             raise InputError(
                 f"y has shape {tuple(y.shape)} and type {y.dtype}; expected {n} label ids from 0"
             )

@@ -7,7 +7,7 @@ import json
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import torch
 from torch import Tensor
@@ -17,7 +17,7 @@ from labelmem.explain import Explanation
 from labelmem.label_codec import encode_label
 from labelmem.labels import KnownLabels
 
-__all__ = ["Step", "Stepping"]
+__all__ = ["Places", "Step", "Stepping"]
 
 S = TypeVar("S")
 
@@ -36,6 +36,26 @@ class Step:
     """(n, W) what the model alone believed."""
     memory_probs: Tensor | None = None
     """(n, W) what the memory alone believed."""
+
+
+class Places(Protocol):
+    """Where a state lies, for steps that are recorded: see :mod:`labelmem.lockstep`."""
+
+    def make_room(self, width: int) -> None:
+        """Make sure that a step over ``width`` labels needs no new tensors for the state."""
+
+    def wrote(self) -> None:
+        """A recorded step was taken."""
+
+    def disturbed(self) -> None:
+        """A step that was not recorded was taken."""
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All of the state, by name, as it lies."""
+        ...
+
+    def put(self, tensors: dict[str, Tensor]) -> None:
+        """Let the state consist of these."""
 
 
 class Stepping(ABC, Generic[S]):
@@ -78,6 +98,10 @@ class Stepping(ABC, Generic[S]):
     @abstractmethod
     def restore(self, tensors: dict[str, Tensor], streams: int) -> S:
         """The state that :meth:`tensors` described."""
+
+    def places(self, state: S) -> Places | None:
+        """Where the state lies, if steps can be recorded for a device; most methods cannot."""
+        return None
 
     def rebase(self, state: S, step: Step, width: int) -> Step:
         """Move a step whose label came late onto a state that other labels have changed since."""

@@ -1,0 +1,114 @@
+"""Where the state of an LMN's streams lies, and whether its steps can be recorded for a device."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from labelmem.combiner import Combiner, CombinerState
+from labelmem.config import MemoryConfig
+from labelmem.label_combiner import LabelCombiner, LabelState
+from labelmem.memory import LabeledMemory
+from labelmem.trees import leaves, rebuild
+
+__all__ = ["Held", "Holder", "can_record"]
+
+DEVICES = ("cuda",)
+"""Where steps are recorded."""
+_OWN = ("torch.nn.modules.", "labelmem.models.", "labelmem.keys")
+_SPARE = 256  # positions made at a time: what a short stream needs, so that it is recorded once
+_MOST = 2**28  # bytes of them
+_MEMORY = ("v", "alpha", "label", "written", "born", "writes", "rates", "used", "time")
+
+
+def can_record(
+    device: torch.device,
+    memory: MemoryConfig,
+    combiner: float | Combiner,
+    model: nn.Module,
+    key: object,
+) -> bool:
+    """Whether no part of a step waits for the device, or has a shape that depends on its data.
+
+    Models and keys are taken at their word where they say ``recordable = True``; torch's and this
+    package's own are known to be.
+
+    Examples
+    --------
+    >>> cpu = torch.device("cpu")
+    >>> can_record(cpu, MemoryConfig(), 0.5, nn.Linear(2, 2), None)
+    False
+    """
+    sparse = isinstance(combiner, LabelCombiner) and combiner.active_threshold > 0
+    parts = [*model.modules(), *(() if key is None else getattr(key, "keys", (key,)))]
+    return (
+        device.type in DEVICES
+        and memory.cells_per_label == 1
+        and not sparse
+        and all(_known(part) for part in parts)
+    )
+
+
+def _known(part: object) -> bool:
+    return type(part).__module__.startswith(_OWN) or getattr(part, "recordable", False) is True
+
+
+class Holder(Protocol):
+    """What has the parts of an LMN's state."""
+
+    memory: LabeledMemory
+    combiner: CombinerState | None
+    recurrent: Any
+
+
+class Held:
+    """The tensors of a state, by name: a recorded step reads and writes these very bytes.
+
+    Parameters
+    ----------
+    state
+        The streams' state. It stays the state: a step that is not recorded may go on from it.
+    """
+
+    def __init__(self, state: Holder) -> None:
+        self.state = state
+        self._writes_left = 0.0
+
+    def make_room(self, width: int) -> None:
+        """Make sure that the next step, over ``width`` labels, needs no new positions."""
+        memory = self.state.memory
+        if self._writes_left < 1 or memory.spare_ahead:
+            bytes_each = max(1, memory.streams * memory.v.shape[2] * memory.v.element_size())
+            self._writes_left = memory.reserve(max(1, min(_SPARE, _MOST // bytes_each)))
+        if isinstance(self.state.combiner, LabelState):
+            self.state.combiner = self.state.combiner.with_spare(1 + width)
+
+    def wrote(self) -> None:
+        """Every stream may have taken one position more."""
+        self._writes_left -= 1
+
+    def disturbed(self) -> None:
+        """A step that was not recorded came between: look again how much room there is."""
+        self._writes_left = 0
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All of the state."""
+        memory, combiner = self.state.memory, self.state.combiner
+        found = {f"memory.{name}": getattr(memory, name) for name in _MEMORY}
+        if combiner is not None:
+            held = ((field.name, getattr(combiner, field.name)) for field in fields(combiner))
+            found |= {f"combiner.{name}": x for name, x in held if x is not None}
+        return found | {f"model.{i}": x for i, x in enumerate(leaves(self.state.recurrent))}
+
+    def put(self, tensors: dict[str, Tensor]) -> None:
+        """Let the state consist of these."""
+        for name in _MEMORY:
+            setattr(self.state.memory, name, tensors[f"memory.{name}"])
+        if self.state.combiner is not None:
+            own = {k.removeprefix("combiner."): t for k, t in tensors.items() if "combiner." in k}
+            self.state.combiner = replace(self.state.combiner, **own)
+        flat = (tensors[f"model.{i}"] for i in range(len(tensors)))
+        self.state.recurrent = rebuild(self.state.recurrent, flat)

@@ -1,0 +1,161 @@
+"""Fused kernels against the specification, in Triton's interpreter where there is no GPU."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import Phase, given, settings
+from strategies import DIM, Event, configs, events
+from torch import Tensor
+from toys import make_adapter, random_stream, snapshot
+
+from labelmem import LabeledMemory, MemoryConfig, kernels
+from labelmem import functional as F
+from labelmem.combining import gru
+from labelmem.fast import plainly
+
+triton = pytest.importorskip("triton", reason="Triton is not installed")
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+N = 3
+
+
+# Triton asks for its interpreter when it is imported, so a CPU needs a process that begins with it.
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+kernel = pytest.mark.skipif(
+    DEVICE == "cpu" and not INTERPRETED, reason="runs in the process that the first test starts"
+)
+
+
+@pytest.mark.skipif(DEVICE == "cuda" or INTERPRETED, reason="kernels run in this process")
+def test_all_that_follows_in_the_interpreter() -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__]
+    environment = os.environ | {"TRITON_INTERPRET": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+@kernel
+@pytest.mark.parametrize("kind", ["fixed", "dense", "stream partition"])
+@pytest.mark.parametrize(("capacity", "margin"), [(None, 1.0), (2, math.inf)])
+def test_streams_are_as_specified(kind: str, capacity: int | None, margin: float) -> None:
+    memory = MemoryConfig(capacity=capacity, margin=margin)
+    batch, other = (make_adapter(kind, memory).streams(N) for _ in range(2))
+    x, ys = random_stream(3, 5 * N, range(4), ["emu"])
+    for t in range(5):
+        rows, mask = slice(N * t, N * t + N), [True, t % 2 == 0, True]
+        seen = batch.predict(x[rows])
+        batch.observe(ys[rows], mask)
+        with plainly():
+            torch.testing.assert_close(seen, other.predict(x[rows]), rtol=0, atol=1e-5)
+            other.observe(ys[rows], mask)
+    mine, theirs = snapshot(batch), snapshot(other)
+    for name, value in theirs.items():
+        if isinstance(value, Tensor):
+            torch.testing.assert_close(mine[name], value, rtol=1e-4, atol=1e-5, msg=name)
+
+
+def tensor_of(values: list[float]) -> Tensor:
+    return torch.tensor(values, device=DEVICE)
+
+
+@kernel
+@settings(max_examples=5, deadline=None, phases=[Phase.generate])
+@given(config=configs, stream=events())
+def test_cells_are_read_and_written_as_specified(config: MemoryConfig, stream: list[Event]) -> None:
+    # A lead of just the margin may round either way.
+    config = replace(config, cells_per_label=1, margin=config.margin + 0.0123)
+    kind: dict[str, Any] = {"streams": 2, "device": DEVICE}
+    short = LabeledMemory(DIM, config, **kind)
+    long = LabeledMemory(DIM, config, fast=False, **kind)
+    for event, other in zip(stream, stream[::-1], strict=True):
+        h = torch.tensor([event.h, other.h], device=DEVICE)
+        y = torch.tensor([event.y, other.y], device=DEVICE)
+        P = event.probs().to(DEVICE, torch.float32).expand(2, -1)
+        mask = torch.tensor([True, bool(event.y % 2)], device=DEVICE)
+        assert torch.equal(short.write(h, y, P, mask), long.write(h, y, P, mask))
+        a, b = short.read(h), long.read(h)
+        k = b.label.shape[1]
+        for name in ("label", "alpha", "weight", "score", "strength", "age"):
+            mine, theirs = getattr(a, name)[:, :k], getattr(b, name)
+            held = b.label >= 0
+            torch.testing.assert_close(mine[held], theirs[held], rtol=1e-5, atol=1e-5, msg=name)
+    mine, theirs = short.tensors(), long.tensors()
+    for name in theirs:
+        torch.testing.assert_close(mine[name], theirs[name], rtol=1e-5, atol=1e-5, msg=name)
+
+
+@kernel
+@pytest.mark.parametrize("partition", [False, True])
+@pytest.mark.parametrize("each", [False, True])
+def test_mixture(partition: bool, each: bool) -> None:
+    from labelmem.kernels_mix import mixed
+
+    g = torch.Generator().manual_seed(0)
+    r = torch.softmax(3 * torch.randn(5, 3000, generator=g), dim=1)
+    s = torch.zeros(5, 3000)
+    s[1, :3] = tensor_of([0.5, 0.2, 0.3]).cpu()
+    s[2] = r[2].flip(0)  # nothing is left to the model
+    s[3, 7] = 1.0
+    theta = torch.rand(5, 3000 if each else 1, generator=g).expand(5, 3000)
+    theta = torch.where(torch.arange(5)[:, None] == 3, 1.0, theta) if each else theta
+    expected = F.mix(F.outside(r, s) if partition else r, s, theta)
+    seen = mixed(r.to(DEVICE), s.to(DEVICE), theta.to(DEVICE), partition)
+    torch.testing.assert_close(seen.cpu(), expected, rtol=1e-5, atol=1e-7)
+
+
+@kernel
+@pytest.mark.parametrize(("slots", "hidden"), [(300, 16), (37, 5), (70, 20)])
+def test_label_steps_and_their_gradients(slots: int, hidden: int) -> None:
+    from labelmem.kernels_label import label_step
+
+    g = torch.Generator().manual_seed(0)
+
+    def drawn(*shape: int) -> Tensor:
+        return torch.randn(shape, generator=g).to(DEVICE).requires_grad_()
+
+    mu, r, s, shared = (
+        drawn(N, slots, hidden), drawn(N, slots), drawn(N, slots), drawn(N, 3 * hidden)
+    )  # fmt: skip
+    weights = drawn(3 * hidden, hidden), drawn(3 * hidden), drawn(3 * hidden, 2), drawn(hidden)
+    weights = (*weights, drawn())
+    new, theta = label_step(mu, r, s, shared, weights, None)
+    own = torch.stack([r, s], dim=-1) @ weights[2].T
+    expected = gru(shared[:, None] + own, mu @ weights[0].T + weights[1], mu)
+    gate = torch.sigmoid(expected @ weights[3] + weights[4])
+    torch.testing.assert_close(new, expected, rtol=0, atol=1e-5)
+    torch.testing.assert_close(theta, gate, rtol=0, atol=1e-5)
+    by_new, by_theta = torch.randn_like(new), torch.randn_like(theta)
+    inputs = [mu, r, s, shared, *weights]
+    mine = torch.autograd.grad((new * by_new).sum() + (theta * by_theta).sum(), inputs)
+    theirs = torch.autograd.grad((expected * by_new).sum() + (gate * by_theta).sum(), inputs)
+    for a, b in zip(mine, theirs, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-4)
+    room = torch.empty_like(mu)
+    with torch.no_grad():
+        assert label_step(mu, r, s, shared, weights, room)[0] is room
+    torch.testing.assert_close(room, expected, rtol=0, atol=1e-5)
+
+
+@kernel
+def test_rows_are_kept_where_nothing_was_seen() -> None:
+    from labelmem.kernels_label import keep_rows
+
+    new, old = torch.zeros(3, 50, 4, device=DEVICE), torch.ones(3, 50, 4, device=DEVICE)
+    keep_rows(torch.tensor([True, False, True], device=DEVICE), new, old)
+    assert new.sum(dim=(1, 2)).tolist() == [0, 200, 0]
+
+
+@kernel
+def test_other_types_and_switched_off() -> None:
+    x = torch.zeros(2, 3, device=DEVICE)
+    assert kernels.fused(x) and not kernels.fused(x.double())
+    with plainly():
+        assert not kernels.fused(x)
