@@ -24,25 +24,28 @@ def test_costs_on_the_first_data_set_in_units_of_lmn(tmp_path: Path) -> None:
     runs = timed("lmn", 200.0), timed("unigram", 0.5), timed("lmn-paper", 4300.0)
     table = loaded(tmp_path, *runs, timed("static", 1.0, dataset="geolife"), variant("no-key"))
     assert rows_of(to_markdown(speed(table))) == [
-        ["method", "parameters", "µs per token", "times lmn"],
+        ["method", "parameters", "many streams: µs per token", "times lmn"],
         ["---", "---:", "---:", "---:"],
         ["unigram", "1,234,567", "0.5", "0.0025"],
         ["lmn-paper", "1,234,567", "4,300.0", "22"],
         ["lmn", "1,234,567", "200.0", "1"],
     ]
-    assert speed(table).note == "Timed on cpu, 2 threads."
+    assert speed(table).note == "Many streams timed on cpu, 2 threads."
 
 
 def test_times_of_different_devices_are_not_compared(tmp_path: Path) -> None:
     runs = timed("lmn", 10.0, device="GPU"), timed("static", 20.0)
     table = speed(loaded(tmp_path, *runs))
-    assert {row["method"]: row["times"] for row in table.rows} == {"static": None, "lmn": "1"}
-    assert table.note == "Timed on GPU and cpu, 2 threads."
+    assert {row["method"]: row["lockstep times"] for row in table.rows} == {
+        "static": None,
+        "lmn": "1",
+    }
+    assert table.note == "Many streams timed on GPU and cpu, 2 threads."
 
 
 def test_without_lmn_there_is_no_unit(tmp_path: Path) -> None:
     table = speed(loaded(tmp_path, made_up("static")))
-    assert [column.key for column in table.columns] == ["method", "parameters", "us"]
+    assert [column.key for column in table.columns] == ["method", "parameters", "lockstep"]
     assert rows_of(to_markdown(table))[2] == ["static", "–", "120.0"]  # an older record
 
 
@@ -54,3 +57,18 @@ def test_nothing_was_timed(tmp_path: Path) -> None:
 
 def test_all_of_table_2(tmp_path: Path) -> None:
     assert len(speed(loaded(tmp_path, *many(seeds=1, variants=True))).rows) == len(METHODS)
+
+
+def test_times_of_one_stream_stand_beside_those_of_many(tmp_path: Path) -> None:
+    runs = [
+        timed("lmn", 10.0, device="GPU"),
+        timed("maml", 50.0, device="GPU"),
+        timed("lmn", 1000.0, size="speed"),
+        timed("maml", 7000.0, size="speed"),
+        timed("maml", 1.0, size="speed", dataset="geolife"),
+        timed("static", 500.0, size="speed"),  # not run at the size of the paper
+    ]
+    table = speed(loaded(tmp_path, *runs))
+    rows = {row[0]: row[2:] for row in rows_of(to_markdown(table))[2:]}
+    assert rows == {"maml": ["50.0", "5", "7,000.0", "7"], "lmn": ["10.0", "1", "1,000.0", "1"]}
+    assert table.note == "Many streams timed on GPU. One stream timed on cpu, 2 threads."

@@ -18,6 +18,8 @@ from labelmem.report.tables import Estimate
 
 __all__ = ["DatasetResults", "Result", "TableResults", "load_results"]
 
+TIMED = "speed"
+"""The size whose runs are made for their times; figures of other sizes stand beside these."""
 NEEDED = ("table", "dataset", "method", "seed", "size", "config", "metrics", "started")
 """What a record must have to be shown."""
 
@@ -144,6 +146,8 @@ class TableResults:
     datasets: Sequence[DatasetResults]
     shipped: bool = True
     """Whether the table comes with the package; if not, only its records are known."""
+    alone: DatasetResults | None = None
+    """What one stream at a time costs, where that was timed (size ``speed``)."""
 
     @property
     def name(self) -> str:
@@ -207,7 +211,8 @@ def load_results(folder: str | Path, size: str = "paper") -> list[TableResults]:
     if not wanted:
         raise DataError(_nothing(Path(folder), size, records))
     by_table = _grouped(wanted, "table")
-    return [_table(name, size, by_table[name]) for name in sorted(by_table)]
+    timed = _grouped((r for r in records if r["size"] == TIMED and size != TIMED), "table")
+    return [_table(name, size, by_table[name], timed.get(name, ())) for name in sorted(by_table)]
 
 
 def _read(path: Path) -> Iterable[Record]:
@@ -241,7 +246,9 @@ def _grouped(records: Iterable[Record], field: str) -> dict[str, list[Record]]:
     return dict(groups)
 
 
-def _table(name: str, size: str, records: Sequence[Record]) -> TableResults:
+def _table(
+    name: str, size: str, records: Sequence[Record], timed: Sequence[Record]
+) -> TableResults:
     shipped = name in table_names()
     table = load_table(name) if shipped else _unknown(name, records)
     by_dataset = _grouped(records, "dataset")
@@ -249,7 +256,10 @@ def _table(name: str, size: str, records: Sequence[Record]) -> TableResults:
         DatasetResults(dataset, _results(table, by_dataset[dataset]))
         for dataset in ordered(by_dataset, table.datasets)
     ]
-    return TableResults(table, size, datasets, shipped)
+    first = datasets[0].dataset
+    own = [record for record in timed if record["dataset"] == first]
+    alone = DatasetResults(first, _results(table, own)) if own else None
+    return TableResults(table, size, datasets, shipped, alone)
 
 
 def _unknown(name: str, records: Sequence[Record]) -> Table:
