@@ -12,7 +12,7 @@ from labelmem.experiments.contender import Task, TaskContender
 
 __all__ = ["KINDS", "contender", "task_of"]
 
-KINDS = ("sequences", "images", "few-shot", "long-tail")
+KINDS = ("sequences", "images", "few-shot", "long-tail", "language")
 """Each is a package beside this file, with a module ``task`` and a package ``methods``."""
 
 

@@ -1,0 +1,1 @@
+"""Words of running text one after another (Table 5 of the paper)."""

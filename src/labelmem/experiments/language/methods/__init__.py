@@ -1,0 +1,1 @@
+"""The methods on running text, one file each."""

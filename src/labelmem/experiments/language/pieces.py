@@ -1,0 +1,85 @@
+"""A text under a frozen model, piece by piece: what every method on top of the model sees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from labelmem.experiments.language.laps import Laps
+from labelmem.models.fit_text import side_by_side
+from labelmem.models.text_lstm import TextLSTM
+
+__all__ = ["Piece", "pieces"]
+
+AT_ONCE = 1024
+"""Words of a piece, all streams together: their logits over all labels fit in memory."""
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """Some words of n streams, one after another, and what the model thinks before each."""
+
+    x: Tensor
+    """(n, C) the words before."""
+    y: Tensor
+    """(n, C) the words that come."""
+    h: Tensor
+    """(n, C, d) what the output layer gets."""
+    log_r: Tensor
+    """(n, C, L) the model's log-probabilities."""
+    start: int
+    """Position of the first word in its stream."""
+
+    @cached_property
+    def log_r_y(self) -> Tensor:
+        """(n, C) of the words that came."""
+        return self.log_r.gather(2, self.y[..., None])[..., 0]
+
+    @cached_property
+    def log_r_other(self) -> Tensor:
+        """(n, C) of the best word that did not come."""
+        top = self.log_r.topk(2, dim=2)
+        return torch.where(top.indices[..., 0] == self.y, top.values[..., 1], top.values[..., 0])
+
+    @cached_property
+    def entropy(self) -> Tensor:
+        """(n, C) of the model's belief, in nats."""
+        return -(self.log_r.exp() * self.log_r.clamp(min=-1e4)).sum(2)
+
+
+@torch.no_grad()
+def pieces(
+    model: TextLSTM,
+    text: Tensor,
+    streams: int,
+    opening: int,
+    laps: Laps | None = None,
+    steps: int | None = None,
+) -> Iterator[Piece]:
+    """Read a text (T,) in parallel streams.
+
+    Parameters
+    ----------
+    opening
+        The input before the first word of the text.
+    laps
+        Where the time of the model is noted.
+    steps
+        Words of each stream in a piece; as many as fit if None.
+    """
+    laps = laps or Laps()
+    x, y = side_by_side(text, streams, opening)
+    steps = steps or max(1, AT_ONCE // streams)
+    state = model.initial_state(streams)
+    for start in range(0, x.shape[1], steps):
+        words, nexts = x[:, start : start + steps], y[:, start : start + steps]
+        with laps.part("model"):
+            h, new = model.forward_sequence(words, state)
+            state = (new[0], new[1])
+        with laps.part("softmax"):
+            log_r = torch.log_softmax(model.logits(h), dim=2)
+        yield Piece(words, nexts, h, log_r, start)

@@ -1,0 +1,152 @@
+"""Language models and their training, against slow loops and hand-made steps."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from toys import filled
+
+from labelmem.errors import ConfigError, DataError
+from labelmem.models.fit_text import TextOptions, fit_text, side_by_side, text_loss
+from labelmem.models.pointer_lstm import PointerLSTM
+from labelmem.models.text_lstm import TextLSTM
+
+WORDS, DIM = 9, 5
+
+
+def text(length: int, seed: int = 0) -> torch.Tensor:
+    """Every word is followed by the next one, now and then by any."""
+    generator = torch.Generator().manual_seed(seed)
+    words = [0]
+    for _ in range(length - 1):
+        any_word = int(torch.randint(WORDS, (), generator=generator))
+        jump = float(torch.rand((), generator=generator)) < 0.2
+        words.append(any_word if jump else (words[-1] + 1) % WORDS)
+    return torch.tensor(words)
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_training_without_dropout_is_the_fused_model(layers: int) -> None:
+    model = filled(TextLSTM(WORDS, DIM, layers, dropout=0.0), 1)
+    x = text(12).view(2, 6)
+    state = tuple(torch.randn(2, layers, DIM) for _ in range(2))
+    slow, slow_state = model.train().forward_sequence(x, state)
+    fast, fast_state = model.eval().forward_sequence(x, state)
+    torch.testing.assert_close(slow, fast)
+    torch.testing.assert_close(slow_state, fast_state)
+
+
+def test_what_is_dropped_is_locked_over_a_passage() -> None:
+    model = filled(TextLSTM(WORDS, 40, dropout=0.5, input_dropout=0.0), 1).train()
+    h, _ = model.forward_sequence(text(20).view(2, 10))
+    dropped = h == 0
+    assert bool((dropped == dropped[:, :1]).all()) and 0 < int(dropped[:, 0].sum()) < 80
+    model = filled(TextLSTM(WORDS, 40, dropout=0.0, word_drop=0.5), 1).train()
+    x = torch.arange(WORDS).repeat(1, 2)
+    gone = (model._words(x) == 0).all(dim=2)[0]
+    assert torch.equal(gone[:WORDS], gone[WORDS:]) and 0 < int(gone.sum()) < 2 * WORDS
+
+
+def test_recurrent_weights_are_thinned_in_training_only() -> None:
+    model = filled(TextLSTM(WORDS, DIM, dropout=0.0, weight_drop=0.5), 1)
+    x = text(12).view(2, 6)
+    runs = [model.train().forward_sequence(x)[0] for _ in range(2)]
+    assert not torch.allclose(runs[0], runs[1])
+    torch.testing.assert_close(runs[0][:, 0], runs[1][:, 0])  # the first state is 0
+    sure = [model.eval().forward_sequence(x)[0] for _ in range(2)]
+    assert torch.equal(sure[0], sure[1])
+
+
+def test_options_are_checked() -> None:
+    with pytest.raises(ConfigError, match="must lie in"):
+        TextLSTM(WORDS, DIM, weight_drop=1.0)
+    for wrong, message in (({"bptt": 0}, "bptt is 0"), ({"lr": 0.0}, "lr is 0"),
+                           ({"average": 1.0}, "average is 1")):  # fmt: skip
+        with pytest.raises(ConfigError, match=message):
+            TextOptions(**wrong)
+    with pytest.raises(DataError, match="3 words cannot be cut into 4"):
+        side_by_side(text(3), 4, 0)
+
+
+def test_a_model_learns_what_follows_what() -> None:
+    torch.manual_seed(0)
+    model = TextLSTM(WORDS, 16, dropout=0.0)
+    options = TextOptions(epochs=4, batch=4, bptt=10, lr=0.02, average=0.9)
+    losses = fit_text(model, text(1500), text(300, 1), options, opening=0)
+    assert min(losses) < 0.7 * math.log(WORDS)
+    assert text_loss(model, text(300, 1), 0) == pytest.approx(min(losses))
+
+
+def test_the_loss_of_a_text_by_single_steps() -> None:
+    model, words = filled(TextLSTM(WORDS, DIM), 2).eval(), text(41)
+    state, before, total = model.initial_state(1), 0, 0.0
+    with torch.no_grad():
+        for word in words.tolist():
+            logits, state = model(torch.tensor([before]), state)
+            total -= float(torch.log_softmax(logits, 1)[0, word])
+            before = word
+    assert text_loss(model, words, 0, streams=1) == pytest.approx(total / 41, rel=1e-5)
+
+
+@pytest.mark.parametrize("kind", [TextLSTM, PointerLSTM])
+def test_a_killed_training_goes_on(
+    kind: type[TextLSTM], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = TextOptions(epochs=3, batch=4, bptt=10, lr=0.02, average=0.9)
+
+    def new() -> TextLSTM:
+        return filled(kind(WORDS, dim=DIM, dropout=0.3), 1)  # type: ignore[no-any-return]
+
+    whole = new()
+    fit_text(whole, text(200), text(50, 1), options, 0)
+
+    def kill(epoch: int, loss: float) -> None:
+        if epoch == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fit_text(new(), text(200), text(50, 1), options, 0, tmp_path / "half", kill)
+    late = new()
+    fit_text(late, text(200), text(50, 1), options, 0, tmp_path / "half")
+    for one, other in zip(whole.parameters(), late.parameters(), strict=True):
+        torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("window", [1, 3, 20])
+def test_the_pointer_by_loops(window: int) -> None:
+    model = filled(PointerLSTM(WORDS, window=window, dim=DIM), 3).eval().requires_grad_(False)
+    words = text(24, 2)
+    x, y = side_by_side(words, 1, 0)
+    h, _ = model.forward_sequence(x)
+    expected = []
+    for t in range(24):
+        query = torch.tanh(model.query(h[0, t]))
+        places = range(max(0, t - window + 1), t + 1)
+        scores = [float(query @ h[0, i]) for i in places] + [float(query @ model.sentinel)]
+        total = sum(math.exp(score) for score in scores)
+        p = math.exp(scores[-1]) / total * float(torch.softmax(model.head(h[0, t]), 0)[y[0, t]])
+        for i, score in zip(places, scores, strict=False):
+            p += math.exp(score) / total * float(x[0, i] == y[0, t])
+        expected.append(-math.log(p))
+    carried, found = None, []
+    for part in (slice(0, 7), slice(7, 9), slice(9, 24)):  # the window reaches into parts before
+        loss, carried = model.passage_loss(x[:, part], y[:, part], carried, half=False)
+        found.append(float(loss) * y[:, part].numel())
+    assert sum(found) == pytest.approx(sum(expected), rel=1e-5)
+
+
+def test_a_pointer_learns_to_copy() -> None:
+    generator = torch.Generator().manual_seed(0)
+    torch.manual_seed(0)
+
+    # Pairs of the same word: after the first of a pair, the second is certain.
+    def pairs(many: int) -> torch.Tensor:
+        return torch.randint(WORDS, (many,), generator=generator).repeat_interleave(2)
+
+    model = PointerLSTM(WORDS, window=4, dim=12, dropout=0.0)
+    options = TextOptions(epochs=5, batch=4, bptt=20, lr=0.02)
+    losses = fit_text(model, pairs(800), pairs(100), options, 0)
+    assert min(losses) < 0.8 * math.log(WORDS)
