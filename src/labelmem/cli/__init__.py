@@ -20,11 +20,19 @@ __all__ = ["app", "main"]
 
 COMMANDS = {
     "demo": "Train, adapt and compare on bundled data; writes a report. Start here.",
+    "fit": "Fit a model to a log of events: CSV, JSON Lines or Parquet.",
+    "adapt": "Predict and learn every event of a log; users are remembered.",
+    "predict": "Name what a user will most likely have next.",
+    "explain": "Say why an item is predicted for a user.",
+    "inspect": "Show what is remembered of a user.",
+    "forget": "Delete all that is kept of a user, and check that it is gone.",
+    "adapt-embeddings": "Classify embeddings of any encoder online, without a model.",
     "data": "List, fetch and describe the data sets of the experiments.",
     "reproduce": "Run the experiments behind the tables, and record them.",
     "report": "Turn recorded experiments into tables, plots and a page.",
 }
-"""Each name is also that of its module in this package, whose ``app`` is a ``typer.Typer``."""
+"""Each name is also that of its module in this package (with ``_`` for ``-``), whose ``app`` is a
+``typer.Typer``."""
 
 
 class LazyCommand(TyperCommand):
@@ -38,7 +46,7 @@ class LazyCommand(TyperCommand):
 
     def __init__(self, name: str, summary: str) -> None:
         super().__init__(name, help=summary, short_help=summary)
-        self.module = f"{__name__}.{name}"
+        self.module = f"{__name__}.{name.replace('-', '_')}"
 
     def make_context(self, info_name: Any, args: Any, parent: Any = None, **extra: Any) -> Any:
         """Import the module and let its own command take over from here."""

@@ -1,0 +1,93 @@
+"""``labelmem adapt-embeddings``: the labeled memory with any encoder, and no model at all."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from labelmem.cli.shared import AsJson, SkipBad, policy_of, writable
+
+__all__ = ["app"]
+
+app = typer.Typer()
+
+
+@app.command("adapt-embeddings")
+def adapt_embeddings(
+    file: Annotated[Path, typer.Argument(help="An npz or a Parquet file, rows in order of time.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Where to write predictions, as JSON Lines.", show_default="nowhere"),
+    ] = None,
+    states: Annotated[
+        Path | None,
+        typer.Option(
+            help="A folder for the memories, continued the next time.", show_default="not kept"
+        ),
+    ] = None,
+    embeddings: Annotated[
+        str, typer.Option(help="The array or column of the embeddings, (rows, d).")
+    ] = "embeddings",
+    labels: Annotated[str, typer.Option(help="The array or column of the labels.")] = "labels",
+    users: Annotated[
+        str | None,
+        typer.Option(help="That of the users, one memory each.", show_default="one stream"),
+    ] = None,
+    lam: Annotated[
+        float, typer.Option(min=0, help="How sharply near embeddings are preferred.")
+    ] = 10.0,
+    cells: Annotated[int, typer.Option(min=1, help="Prototypes that a label may have.")] = 4,
+    margin: Annotated[
+        float, typer.Option(help="Nats by which the truth must lead for nothing to be written.")
+    ] = 1.0,
+    top: Annotated[int, typer.Option(min=1, help="Predictions written for each row.")] = 5,
+    abandon: Annotated[
+        bool,
+        typer.Option("--abandon", help="Give up a file that was begun and cannot be finished."),
+    ] = False,
+    skip_bad: SkipBad = False,
+    as_json: AsJson = False,
+) -> None:
+    """Classify embeddings of any encoder online: each label is predicted, then learned at once.
+
+    No model and no training: a labeled memory holds a few prototypes for each label, and a new
+    label is known from its first example on. Accuracy is over all rows, the first ones included.
+
+      labelmem adapt-embeddings intents.npz --out predictions.jsonl
+
+      labelmem adapt-embeddings mails.parquet --embeddings vector --labels folder --users account
+      --states memories
+    """
+    from labelmem.config import MemoryConfig
+    from labelmem.logs.embeddings import adapt_embeddings as run
+    from labelmem.logs.page import curve_table, figures_table
+    from labelmem.logs.vectors import VectorColumns
+
+    writable(out)
+    outcome = run(
+        file,
+        out,
+        states,
+        columns=VectorColumns(embeddings, labels, users),
+        memory=MemoryConfig(lam=lam, cells_per_label=cells, margin=margin),
+        policy=policy_of(skip_bad, False),
+        top=top,
+        abandon=abandon,
+        tell=lambda line: typer.echo(line, err=True),
+    )
+    if as_json:
+        typer.echo(json.dumps(outcome, indent=2))
+        return
+    from rich.console import Console
+
+    from labelmem.report.tables import to_rich
+
+    console = Console(highlight=False)
+    console.print(to_rich(figures_table(outcome)), to_rich(curve_table(outcome)))
+    for name, accuracy in outcome.get("baselines", {}).items():
+        typer.echo(f"guessing the label {name.replace('_', ' ')}: {accuracy:.1%} right")
+    if outcome["output"]:
+        typer.echo(f"predictions: {outcome['output']}")

@@ -1,0 +1,113 @@
+"""A log as streams to train, validate and test on, split by user."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from labelmem.data.split import Part, by_user
+from labelmem.errors import DataError
+from labelmem.logs.log import Log
+from labelmem.logs.summary import first_sights
+from labelmem.logs.vocabulary import Vocabulary, vocabulary_of
+
+__all__ = ["Parts", "known_only", "split_log", "within", "within_cells"]
+
+Integers = npt.NDArray[np.int64]
+Recorded = tuple[Tensor, Tensor]
+_FEWEST_USERS = 10
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Users by part, in a shuffled order, and what the model will know."""
+
+    log: Log
+    users: dict[Part, Integers]
+    """Numbers of the users of each part."""
+    vocabulary: Vocabulary
+    sights: int
+    """First sights of known items among training users: what the model is trained on."""
+    events: int
+    """Events of training users."""
+
+    def streams(self, part: Part) -> list[Recorded]:
+        """Inputs and labels of the users of a part."""
+        known, offsets = self.vocabulary.numbers(self.log.items), self.log.offsets
+        return [
+            self.vocabulary.stream(known, self.log.item[offsets[u] : offsets[u + 1]])
+            for u in self.users[part]
+        ]
+
+
+def split_log(
+    log: Log, *, test: float, valid: float, least_users: int, most_items: int, seed: int
+) -> Parts:
+    """Deal the users out, and choose the items that the training users have in common.
+
+    Users with one event are in no part: there is nothing to predict for them.
+    """
+    lengths = np.diff(log.offsets)
+    there = np.flatnonzero(lengths > 1)
+    if len(there) < _FEWEST_USERS:
+        raise DataError(
+            f"{log.path} has {len(there)} users with two events or more; at least "
+            f"{_FEWEST_USERS} are needed to train on some and measure on others"
+        )
+    split = by_user(there, test=test, valid=valid, seed=seed)
+    rng = np.random.default_rng(seed)
+    parts: tuple[Part, ...] = ("train", "valid", "test")
+    users = {part: rng.permutation(there[split.part(part)]) for part in parts}
+    vocabulary = vocabulary_of(log, users["train"], least_users, most_items)
+    if len(vocabulary) < 2:
+        raise DataError(
+            f"{log.path} has {len(vocabulary)} items that two training users or more have in "
+            "common; there is nothing to learn from other users. Are the columns the right ones?"
+        )
+    mine = np.isin(log.user, users["train"])
+    known = vocabulary.numbers(log.items)[log.item] >= 0
+    sights = int((first_sights(log) & mine & known).sum())
+    return Parts(log, users, vocabulary, sights, int(mine.sum()))
+
+
+def within(streams: Sequence[Recorded], events: int, steps: int | None = None) -> list[Recorded]:
+    """The first streams that have about so many events together, each cut after ``steps``."""
+    taken: list[Recorded] = []
+    total = 0
+    for x, y in streams:
+        if total >= events:
+            break
+        taken.append((x[:steps], y[:steps]))
+        total += len(taken[-1][1])
+    return taken
+
+
+def within_cells(streams: Sequence[Recorded], cells: int, steps: int, seen: int) -> list[Recorded]:
+    """The first streams, cut after ``steps``, with about ``cells`` events × distinct items.
+
+    At least two, so that one can be held out.
+
+    Parameters
+    ----------
+    seen
+        How many events of a stream count, at most.
+    """
+    taken: list[Recorded] = []
+    total = 0
+    for x, y in streams:
+        if total >= cells and len(taken) > 1:
+            break
+        taken.append((x[:steps], y[:steps]))
+        total += min(len(y), seen) * len(torch.unique(y[:steps]))
+    return taken
+
+
+def known_only(streams: Sequence[Recorded], known: int) -> list[Tensor]:
+    """Labels of each stream without the user's own, for training a model that cannot name them."""
+    kept = [y[y < known] for _, y in streams]
+    return [y for y in kept if len(y)]

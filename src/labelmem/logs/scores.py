@@ -1,0 +1,131 @@
+"""How well items were predicted: sums for each user, figures with intervals, and differences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from labelmem.metrics import FLOOR
+
+__all__ = ["COLUMNS", "FIGURES", "Interval", "Scores", "measured"]
+
+Array = npt.NDArray[np.float64]
+COLUMNS = ("events", "reciprocal_rank", "first", "among_top", "nameable", "nats")
+"""What is added up."""
+FIGURES = ("accuracy", "top", "mrr", "log_perplexity")
+"""Accuracy of the first prediction, share of events among the top k, mean reciprocal rank: over all
+events. Nats: over those whose item had a name, because a rare item that comes to a user for the
+first time has none, and no method can give it a probability."""
+_RESAMPLES = 1000
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A figure and the bounds of its 95 % interval, by drawing users again and again."""
+
+    value: float
+    low: float
+    high: float
+
+
+def measured(probs: Tensor, y: Tensor, nameable: Tensor, top: int) -> Tensor:
+    """(n, columns) what each of n predictions (n, W) adds up to, given the truth y (n,).
+
+    The rank is 1 + the labels above + half of those that tie. An item without a name is missed.
+
+    Examples
+    --------
+    >>> probs = torch.tensor([[0.5, 0.25, 0.25]])
+    >>> measured(probs, torch.tensor([2]), torch.tensor([True]), top=2)[0, 1:4]
+    tensor([0.4000, 0.0000, 0.0000])
+    """
+    named = nameable & (y < probs.shape[1])
+    if not probs.shape[1]:
+        p = probs.new_zeros(len(y))
+        rank = torch.ones_like(p)
+    else:
+        p = probs.gather(1, torch.where(named, y, 0)[:, None])
+        above, equal = (probs > p).sum(1), (probs == p).sum(1)
+        rank, p = 1 + above + (equal - 1) / 2, p[:, 0]
+    named = named.to(p.dtype)
+    loss = -torch.log(p.clamp(min=FLOOR))
+    columns = [torch.ones_like(p), named / rank, named * (rank < 1.5), named * (rank <= top)]
+    return torch.stack([*columns, named, named * loss], dim=1)
+
+
+class Scores:
+    """Sums for each of so many users.
+
+    Examples
+    --------
+    >>> scores = Scores(2)
+    >>> scores.add([0, 1], np.array([[1, 1.0, 1, 1, 1, 0.5], [1, 0.5, 0, 1, 1, 1.5]]))
+    >>> scores.figures()["mrr"], scores.figures()["log_perplexity"]
+    (0.75, 1.0)
+    """
+
+    def __init__(self, users: int) -> None:
+        self.sums: Array = np.zeros((users, len(COLUMNS)))
+
+    def add(self, users: Sequence[int], values: Array) -> None:
+        """Add rows of :func:`measured`; a user comes at most once."""
+        self.sums[users] += values
+
+    def figures(self) -> dict[str, float]:
+        """Every event weighs alike."""
+        return {name: float(value) for name, value in figures_of(self.sums.sum(0)).items()}
+
+    def intervals(self, seed: int = 0) -> dict[str, Interval]:
+        """Figures with their intervals."""
+        drawn = figures_of(self._drawn(seed))
+        return {name: _interval(value, drawn[name]) for name, value in self.figures().items()}
+
+    def gains(self, other: Scores, seed: int = 0) -> dict[str, Interval]:
+        """How much better than another method on the same users, which are drawn together.
+
+        Above zero is better, in nats too.
+        """
+        ours, theirs = self.figures(), other.figures()
+        a, b = figures_of(self._drawn(seed)), figures_of(other._drawn(seed))
+        sign = {name: -1.0 if name == "log_perplexity" else 1.0 for name in FIGURES}
+        return {
+            name: _interval(
+                sign[name] * (ours[name] - theirs[name]), sign[name] * (a[name] - b[name])
+            )
+            for name in FIGURES
+        }
+
+    def _drawn(self, seed: int) -> Array:
+        """(resamples, columns) sums over as many users, drawn with replacement."""
+        rng, users = np.random.default_rng(seed), len(self.sums)
+        return np.stack(
+            [
+                np.bincount(rng.integers(users, size=users), minlength=users) @ self.sums
+                for _ in range(_RESAMPLES)
+            ]
+        )
+
+
+def figures_of(sums: Array) -> dict[str, Array]:
+    """Figures from sums (..., columns); nan where nothing was counted."""
+    of = dict(zip(COLUMNS, np.moveaxis(sums, -1, 0), strict=True))
+    with np.errstate(invalid="ignore"):
+        return {
+            "accuracy": of["first"] / of["events"],
+            "top": of["among_top"] / of["events"],
+            "mrr": of["reciprocal_rank"] / of["events"],
+            "log_perplexity": of["nats"] / of["nameable"],
+        }
+
+
+def _interval(value: float, drawn: Array) -> Interval:
+    drawn = drawn[~np.isnan(drawn)]
+    if not len(drawn):
+        return Interval(value, value, value)
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    return Interval(value, float(low), float(high))
