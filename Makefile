@@ -8,7 +8,7 @@ ifneq ($(wildcard ../shared/data),)
 export LABELMEM_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help setup demo test lint bench clean
+.PHONY: help setup demo test lint bench docs wheel clean
 .DEFAULT_GOAL := help
 
 help: ## list the commands
@@ -38,5 +38,17 @@ test: lint ## everything: lint, doctests (README included) and tests
 bench: $(STAMP) ## ratios of running times, measured in one run
 	$(BIN)/python benchmarks/run.py
 
+docs: $(STAMP) ## the documentation, as pages in site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+# A clean environment has nothing but what the wheel asks for; the demo runs away from the sources.
+wheel: $(STAMP) ## build wheel and sdist, and run the demo from the wheel in a clean environment
+	rm -rf dist build/wheel
+	$(BIN)/python -m build
+	$(PYTHON) -m venv build/wheel
+	build/wheel/bin/python -m pip install --quiet -c constraints.txt "$$(echo dist/*.whl)[demo]"
+	build/wheel/bin/python -m pip check
+	cd build/wheel && bin/labelmem demo
+
 clean: ## remove the environment and everything generated
-	rm -rf $(VENV) build dist report.html .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build dist site report.html .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
