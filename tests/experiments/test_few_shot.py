@@ -83,6 +83,21 @@ def test_every_embedding_learns(kind: str, tmp_path: Path) -> None:
     assert torch.equal(made(x), again(x)) and made(x).shape == (3, 8)
 
 
+def test_triplets_by_loops() -> None:
+    generator = torch.Generator().manual_seed(8)
+    made = make_embedding("kaiser", ConvNet(6, dim=3, size=4, channels=(2, 2)), cells=8)
+    h = torch.nn.functional.normalize(torch.randn(4, 2, 3, generator=generator), dim=2)
+    terms = []
+    for label in range(4):
+        near = (h[:, 0] @ h[label, 1]).tolist()
+        right = near.pop(label)
+        terms.append(max(0.0, max(near) - right + 0.1))
+    found = made.loss(h, torch.tensor([5, 1, 0, 3]), generator)
+    assert float(found) == pytest.approx(sum(terms) / 4, rel=1e-5)
+    # What a batch wrote is gone before the next one.
+    assert float(made.loss(h, torch.tensor([0, 1, 2, 3]), generator)) == pytest.approx(float(found))
+
+
 def test_means_by_loops() -> None:
     generator = torch.Generator().manual_seed(4)
     y = torch.randint(7, (300,), generator=generator)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
 from dataclasses import replace
 from functools import cache
@@ -11,14 +13,21 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
+from toys import filled
 
-from labelmem import Adapter, MemoryConfig
-from labelmem.errors import ConfigError
+from labelmem import Adapter, Combiner, MemoryConfig
+from labelmem.combiner import StreamCombiner
+from labelmem.errors import ConfigError, UnsupportedError
+from labelmem.experiments.images.beliefs import Beliefs
 from labelmem.experiments.images.drawings import made_up
+from labelmem.experiments.images.fit_last import LastOptions, fit_last
 from labelmem.experiments.images.maps import BesideMaps, Maps, maps_and_h
+from labelmem.experiments.images.recalls import draw_recalls
 from labelmem.experiments.images.second_showing import score
-from labelmem.experiments.images.showings import again, draw_showings, numbered
+from labelmem.experiments.images.showings import Showings, again, draw_showings, numbered
+from labelmem.experiments.images.strips import strips_of
 from labelmem.experiments.images.task import ImageTask
+from labelmem.experiments.images.within_metric import within_metric
 from labelmem.experiments.records import Records
 from labelmem.experiments.runner import execute
 from labelmem.experiments.table import Run, load_table
@@ -123,25 +132,152 @@ def test_hidden_vectors_stand_for_pictures(tmp_path: Path) -> None:
     torch.testing.assert_close(narrow.head.weight, world.network.head.weight[: images.seen])
     x = world.pictures[0]
     torch.testing.assert_close(world.model(x), world.network(x))
+    r, known = torch.softmax(world.muted().model(x), dim=1), world.known
+    assert not bool(r[:, ~known].any())
+    torch.testing.assert_close(r[:, known], torch.softmax(world.model(x)[:, known], dim=1))
 
 
 def test_maps_are_what_comes_before_h(tmp_path: Path) -> None:
     world = task(tmp_path).test
-    assert world.maps.shape == (20, 8, 4 * 16)
+    assert world.maps.shape == (20, 8, 12)
     shown, taught = world.showings, world.taught
     assert bool(world.maps[shown.label, shown.drawing].any(dim=2).all())
-    torch.testing.assert_close(world.maps[taught].mean(dim=0), torch.zeros(64), atol=1e-5, rtol=0)
+    torch.testing.assert_close(world.maps[taught].mean(dim=0), torch.zeros(12), atol=1e-4, rtol=0)
     x = world.pictures[0, :1]
     for layer in world.network.body:
         if isinstance(layer, nn.Flatten):
             break
         x = layer(x)
     small = nn.functional.adaptive_avg_pool2d(x, 4).flatten()
-    other = world.maps[0, 0] - small  # less the mean, which is the same for every picture
-    seen = world.maps[0, 1] - maps_and_h(world.network, world.pictures[0, 1:2])[0][0]
-    torch.testing.assert_close(other, seen)
+    torch.testing.assert_close(maps_and_h(world.network, world.pictures[0, :1])[0][0], small)
     wide, h = world.streams("maps")[0][0], world.streams()[0][0]
-    assert torch.equal(wide[:, : h.shape[1]], h) and wide.shape[1] == h.shape[1] + 64
+    assert torch.equal(wide[:, : h.shape[1]], h) and wide.shape[1] == h.shape[1] + 12
+
+
+def test_the_metric_makes_drawings_of_one_character_spread_alike() -> None:
+    generator = torch.Generator().manual_seed(0)
+    character = torch.arange(40).repeat_interleave(10)
+    turn = torch.linalg.qr(torch.randn(6, 6, generator=generator)).Q
+    within = torch.tensor([9.0, 3.0, 1.0, 1.0, 0.3, 0.1])
+    centre = 20 * torch.randn(40, 6, generator=generator)
+    x = centre[character] + (within * torch.randn(400, 6, generator=generator)) @ turn
+    metric = within_metric(x.double(), character, size=6, shrinkage=1e-9)
+    z = metric(x.double()).float().reshape(40, 10, 6)
+    own = (z - z.mean(dim=1, keepdim=True)).flatten(0, 1)
+    torch.testing.assert_close(own.T @ own / 400, torch.eye(6), atol=1e-3, rtol=0)
+    torch.testing.assert_close(z.mean(dim=(0, 1)), torch.zeros(6), atol=1e-3, rtol=0)
+    assert within_metric(x, character, size=2, shrinkage=0.5).map.shape == (6, 2)
+    with pytest.raises(ConfigError, match="size is 0, shrinkage is 0"):
+        within_metric(x, character, 0, 0.0)
+
+
+def test_beliefs_are_compared_by_bhattacharyya() -> None:
+    head, h = (
+        filled(nn.Linear(3, 5), 1),
+        torch.randn(2, 3, generator=torch.Generator().manual_seed(0)),
+    )
+    key = Beliefs(head, share=0.5)
+    one, other = key(None, h, None)[0]
+    p, q = torch.softmax(head(h), dim=1)
+    torch.testing.assert_close(one @ other, 0.25 * (p * q).sqrt().sum())
+    assert key.blocks(3) == (5,) and not one.requires_grad
+    with pytest.raises(ConfigError, match="share is 0"):
+        Beliefs(head, 0.0)
+
+
+def recalls(steps: int = 5, fresh: float = 0.0, count: int = 4000) -> tuple[Showings, Tensor]:
+    shown = torch.ones(20, 6, dtype=torch.bool)
+    shown[:, 2:] = False
+    strange = torch.arange(20) >= 12
+    drawn = draw_recalls(shown, strange, 0.25, fresh, count=count, steps=steps, seed=1)
+    assert bool(shown[drawn.label, drawn.drawing].all())
+    return drawn, strange
+
+
+def test_a_recall_is_another_drawing_of_what_came() -> None:
+    drawn, strange = recalls()
+    for label, drawing in zip(drawn.label.tolist(), drawn.drawing.tolist(), strict=True):
+        before = {d for one, d in zip(label[:-1], drawing[:-1], strict=True) if one == label[-1]}
+        assert len(before) == 1 and drawing[-1] not in before
+    assert strange[drawn.label].float().mean() == pytest.approx(0.25, abs=0.02)
+    fresh = ~recalls(fresh=0.4)[0].second[:, -1]
+    assert fresh.float().mean() == pytest.approx(0.4, abs=0.03)
+    with pytest.raises(ConfigError, match="9 steps need as many"):
+        recalls(steps=9)
+
+
+def test_nothing_is_won_by_counting() -> None:
+    label = recalls()[0].label
+    before, last = label[:, :-1], label[:, -1:]
+    times = (before[:, :, None] == before[:, None, :]).sum(dim=2)
+    # Where two labels came, one three times and one once, each is asked for half of the time.
+    uneven = (times.sort(dim=1).values == torch.tensor([1, 3, 3, 3])).all(dim=1)
+    rare = (times == 1) & (before == last)
+    assert int(uneven.sum()) > 200
+    assert rare[uneven].any(dim=1).float().mean() == pytest.approx(0.5, abs=0.08)
+
+
+def test_a_combiner_learns_from_last_steps_alone(tmp_path: Path) -> None:
+    generator = torch.Generator().manual_seed(0)
+    head = filled(nn.Linear(4, 6), 0)
+
+    def streams(count: int) -> list[tuple[Tensor, Tensor]]:
+        """The last label is the one before it; what comes earlier is noise."""
+        x = torch.randn(count, 4, 4, generator=generator)
+        y = torch.randint(6, (count, 4), generator=generator)
+        y[:, -1] = y[:, -2]
+        return list(zip(x, y, strict=True))
+
+    memory = MemoryConfig(margin=math.inf, delta=0.0)
+    adapter = Adapter(head, memory=memory, combiner=Combiner(kind="stream", hidden=4))
+    combiner = adapter.combiner
+    assert isinstance(combiner, StreamCombiner)
+    parts, valid = [(adapter, streams(200))], [(adapter, streams(50))]
+    options = LastOptions(epochs=4, lr=2e-2, batch_size=50)
+    found = fit_last(combiner, parts, valid, options, tmp_path / "c.safetensors", show=False)
+    assert min(found) < 0.3 < found[0]
+    # The figure is that of a replay step by step.
+    total = 0.0
+    for x, y in valid[0][1]:
+        stream = adapter.stream()
+        for step, label in zip(x, y.tolist(), strict=True):
+            p = stream.predict(step)
+            stream.observe(label)
+        total -= float(p.probs[y[-1]].log())
+    assert total / 50 == pytest.approx(min(found), rel=1e-3, abs=1e-5)
+    # What was trained is found again, and not trained further.
+    again = Adapter(head, memory=memory, combiner=Combiner(kind="stream", hidden=4))
+    other = again.combiner
+    assert isinstance(other, StreamCombiner)
+    pair = [(again, parts[0][1])], [(again, valid[0][1])]
+    assert fit_last(other, *pair, options, tmp_path / "c.safetensors", show=False) == found
+    torch.testing.assert_close(other.state_dict(), combiner.state_dict())
+    gated = Adapter(head, memory=MemoryConfig(margin=1.0), combiner=combiner)
+    with pytest.raises(UnsupportedError, match="margin=inf"):
+        fit_last(combiner, [(gated, parts[0][1])], valid, options, tmp_path / "d", show=False)
+
+
+def test_strips_tell_what_was_shown_and_what_decided(tmp_path: Path) -> None:
+    images = task(tmp_path)
+    world = images.test
+    adapter = Adapter(world.head, memory=MemoryConfig(margin=math.inf), combiner=0.6)
+    strips = strips_of(adapter, world, "h", images.rows, count=2)
+    assert len(strips) == 2
+    for number, strip in enumerate(strips):
+        before: list[int] = []
+        for t, step in enumerate(strip["steps"]):
+            label = int(world.showings.label[number, t])
+            assert (
+                images.data.character[step["picture"]]
+                == images.data.character[images.rows[label, 0]]
+            )
+            assert step["known"] == bool(world.known[label])
+            for cell in step["cells"]:
+                assert set(cell["pictures"]) <= set(before)
+                assert len(set(images.data.character[cell["pictures"]].tolist())) == 1
+            assert bool(step["cells"]) == bool(before)
+            before.append(step["picture"])
+    assert json.loads(json.dumps(strips)) == strips
 
 
 def test_a_head_beside_maps_does_not_look_at_them(tmp_path: Path) -> None:
@@ -151,7 +287,7 @@ def test_a_head_beside_maps_does_not_look_at_them(tmp_path: Path) -> None:
     wide, h = world.streams("maps")[0][0], world.streams()[0][0]
     torch.testing.assert_close(beside(wide), world.head(h))
     memory = MemoryConfig(lam=5.0)
-    key = Joined(Hidden(), Maps(64, 1e-6))  # so small a part that only h decides
+    key = Joined(Hidden(), Maps(12, 1e-6))  # so small a part that only h decides
     one = images.scored(Adapter(world.head, memory=memory, combiner=0.6), world)
     other = images.scored(Adapter(beside, memory=memory, combiner=0.6, key=key), world, "maps")
     assert one.accuracy == other.accuracy

@@ -8,8 +8,10 @@ from importlib import import_module
 from importlib.util import find_spec
 
 from labelmem.experiments.records import Record
+from labelmem.report.image_plots import image_drawings
 from labelmem.report.metric import metric_of
 from labelmem.report.page import Page
+from labelmem.report.picture_strips import add_strips
 from labelmem.report.result_ablation import ablation_of
 from labelmem.report.result_grid import grid_of, printed_of
 from labelmem.report.result_lead import lead_of
@@ -17,6 +19,7 @@ from labelmem.report.result_plots import Drawing
 from labelmem.report.result_speed import speed_of
 from labelmem.report.result_tables import NOTE, table_of
 from labelmem.report.results import DatasetResults, TableResults
+from labelmem.report.variant_table import variant_table_of
 
 __all__ = ["page_of"]
 
@@ -75,10 +78,14 @@ def _dataset(
 ) -> None:
     page.section(f"{table.name}: {dataset.dataset}")
     page.table(table_of(table, dataset))
+    if (variants := variant_table_of(table, dataset)) is not None:
+        page.table(variants)
     command = escape(table.command(dataset.dataset))
     page.raw(f"<p>Made by <code>{command}</code></p>")
-    if drawings:
-        page.figures(*((one.svg, one.title, one.sees) for one in drawings))
+    drawn = [*drawings, *image_drawings(table, dataset)]
+    if drawn:
+        page.figures(*((one.svg, one.title, one.sees) for one in drawn))
+    add_strips(page, dataset)
 
 
 def _words(page: Page, tables: Sequence[TableResults]) -> None:

@@ -46,12 +46,20 @@ class Classifier(Embedding):
 
     def loss(self, h: Tensor, y: Tensor, generator: torch.Generator) -> Tensor:
         """Cross-entropy."""
-        logits = self.head(h.flatten(0, 1)).float()
+        logits = self.head(h.flatten(0, 1))
         return nn.functional.cross_entropy(logits, y.repeat_interleave(h.shape[1]))
 
 
 class Labeled(Embedding):
-    """Trained through the labeled memory, its cells included."""
+    """Trained through the labeled memory, its cells included.
+
+    Parameters
+    ----------
+    cells
+        Places of a label.
+    lam
+        Sharpness of the kernel in training.
+    """
 
     def __init__(self, network: ConvNet, cells: int = 2, lam: float = 20.0) -> None:
         super().__init__(network)
@@ -59,11 +67,11 @@ class Labeled(Embedding):
 
     def loss(self, h: Tensor, y: Tensor, generator: torch.Generator) -> Tensor:
         """-log P of every showing but the first."""
-        return through_cells(h.float(), self.config)
+        return through_cells(h, self.config)
 
 
 class Kaiser(Embedding):
-    """Trained by the triplets that Kaiser's memory finds; the memory lives on between batches."""
+    """Trained by the triplets that Kaiser's memory finds, which is emptied before every batch."""
 
     def __init__(self, network: ConvNet, cells: int, margin: float = 0.1) -> None:
         super().__init__(network)
@@ -77,11 +85,14 @@ class Kaiser(Embedding):
         return q
 
     def loss(self, h: Tensor, y: Tensor, generator: torch.Generator) -> Tensor:
-        """The memory's loss; then one showing of all labels after the other is written."""
-        found = self.memory.loss(h.float().flatten(0, 1), y.repeat_interleave(h.shape[1]))
-        for showing in h.detach().float().unbind(dim=1):
-            self.memory.write(showing, y, generator)
-        return found
+        """The memory's loss, one showing of all labels after the other being read and written."""
+        self.memory.reset()
+        losses = []
+        for number, showing in enumerate(h.unbind(dim=1)):
+            if number:
+                losses.append(self.memory.loss(showing, y))
+            self.memory.write(showing.detach(), y, generator)
+        return torch.stack(losses).mean()
 
 
 class Prototypes(Embedding):
@@ -90,7 +101,7 @@ class Prototypes(Embedding):
     def loss(self, h: Tensor, y: Tensor, generator: torch.Generator) -> Tensor:
         """-log P of the later showings."""
         shots = int(torch.randint(1, h.shape[1], (), generator=generator))
-        return prototype_loss(h.float(), shots)
+        return prototype_loss(h, shots)
 
 
 KINDS: Mapping[str, type[Embedding]] = {

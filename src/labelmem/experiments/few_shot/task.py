@@ -166,7 +166,9 @@ class FewShotTask:
             drawn = order[:, : self.shots + 1].to(self.device)
             x = as_floats(pictures[y[:, None], drawn].flatten(0, 1))
             h = made(bent(x, options.bend, generator)).reshape(*drawn.shape, -1)
-            return made.loss(h, y, generator)
+            # Only the network may compute in 16 bits: distances are small differences.
+            with torch.autocast(self.device.type, enabled=False):
+                return made.loss(h.float(), y, generator)
 
         fit_steps(made, loss, options, self.run.seed, checkpoint, about, self.show)
 

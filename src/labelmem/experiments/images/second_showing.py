@@ -21,9 +21,11 @@ __all__ = ["Scored", "score"]
 
 @dataclass(frozen=True)
 class Scored:
-    """Figures of the second showings."""
+    """Figures of the second showings, and beside them those of the first."""
 
     metrics: StreamMetrics
+    first: StreamMetrics
+    """Figures of the first showings, which the tables do not count."""
     traces: ThetaTraces
     us_per_token: float
     """Microseconds for predicting and observing one picture, whichever showing it is."""
@@ -61,7 +63,7 @@ def score(
     >>> score(adapter, [(x, y)], second, known, 8).accuracy
     1.0
     """
-    metrics, traces = StreamMetrics(), ThetaTraces()
+    metrics, first, traces = StreamMetrics(), StreamMetrics(), ThetaTraces()
     device = method.device
     truth = torch.stack([torch.as_tensor(y) for _, y in streams])
     clock, tokens = 0.0, 0
@@ -75,13 +77,14 @@ def score(
             predicted = _now(device)
             traces(Watch(t, batch, probs, y, running, lockstep.order))
             groups = {"new": ~old[:, t], "seen": old[:, t]}
-            if bool(counts[:, t].any()):
-                metrics.update(probs, y, counts[:, t], lockstep.order, groups, batch.widths)
+            for found, mask in ((metrics, counts[:, t]), (first, ~counts[:, t])):
+                if bool(mask.any()):
+                    found.update(probs, y, mask, lockstep.order, groups, batch.widths)
             observed = _now(device)
             batch.observe_ids(y)
             clock += predicted - start + _now(device) - observed
             tokens += lockstep.streams
-    return Scored(metrics, traces, 1e6 * clock / tokens)
+    return Scored(metrics, first, traces, 1e6 * clock / tokens)
 
 
 def _now(device: torch.device) -> float:

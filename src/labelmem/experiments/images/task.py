@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from labelmem import Adapter
 from labelmem.data import Images
 from labelmem.errors import ConfigError
 from labelmem.experiments.figures import curve, figures, parameters
@@ -19,6 +21,8 @@ from labelmem.experiments.images.drawings import load_images
 from labelmem.experiments.images.fit_pictures import PictureOptions, bent, fit_steps
 from labelmem.experiments.images.second_showing import Scored, score
 from labelmem.experiments.images.showings import draw_showings
+from labelmem.experiments.images.strips import strips_of
+from labelmem.experiments.images.within_metric import within_metric
 from labelmem.experiments.images.world import Sees, World, embedded
 from labelmem.experiments.keeping import keep
 from labelmem.experiments.records import Record, digest
@@ -87,6 +91,11 @@ class ImageTask:
     @cached_property
     def pictures(self) -> Tensor:
         """(labels, drawings, 1, size, size), seen characters first, all shuffled by the seed."""
+        return torch.from_numpy(self.data.floats(self.rows))[:, :, None].to(self.device)
+
+    @cached_property
+    def rows(self) -> npt.NDArray[np.int64]:
+        """(labels, drawings) the number of each of these pictures in the data set."""
         rng = np.random.default_rng(self.run.seed)
         drawings = np.bincount(self.data.character)
         if len(drawings) < self.labels or len(set(drawings.tolist())) > 1:
@@ -95,8 +104,7 @@ class ImageTask:
                 f"{max(drawings)} drawings; expected at least {self.labels}, drawn equally often"
             )
         rows = self.data.character.argsort(kind="stable").reshape(len(drawings), -1)
-        rows = rng.permuted(rng.permutation(rows)[: self.labels], axis=1)
-        return torch.from_numpy(self.data.floats(rows))[:, :, None].to(self.device)
+        return rng.permuted(rng.permutation(rows)[: self.labels], axis=1)
 
     @cached_property
     def test(self) -> World:
@@ -118,12 +126,15 @@ class ImageTask:
         taught, shown = self.parts(fold)
         network = self.network(taught, fold)
         h, maps, us = embedded(network, self.pictures, taught | shown)
-        maps -= maps[taught.to(self.device)].mean(dim=0)
+        lesson = taught.to(self.device)
+        metric = within_metric(maps[lesson], lesson.nonzero()[:, 0], **self.config["metric"])
         count = self.config["sequences"]["test" if fold is None else "valid"]
         # Test and every fold draw from different numbers, none of them that of the characters.
         seed = 1000 * (self.run.seed + 1) + (0 if fold is None else 1 + fold)
         showings = draw_showings(shown, count, self.config["shown"], 2, seed)
-        return World(network, network.head, self.pictures, taught, showings, h, maps, us)
+        return World(
+            network, network.head, self.pictures, taught, shown, showings, h, metric(maps), us
+        )
 
     def parts(self, fold: int | None) -> tuple[Tensor, Tensor]:
         """Which pictures (labels, drawings) are taught, and which ones sequences may show."""
@@ -203,6 +214,10 @@ class ImageTask:
                 for name, value in other[part].items()
                 if name.startswith("accuracy")
             }
+        # Who answers from memory alone recalls well, and never names what was not shown before.
+        first = figures(every.first.result())
+        for part in ("metrics", "interval"):
+            record[part]["accuracy_first_seen"] = first[part]["accuracy_seen"]
         # What sees pictures holds the whole network, and has run it itself.
         us = every.us_per_token + (0.0 if pictures else world.us_per_picture)
         beside = [] if pictures else [world.network]
@@ -211,8 +226,16 @@ class ImageTask:
             "curve": curve(every.metrics),
             "traces": every.traces.record(),
             "tradeoff": ready.curve,
+            "strips": self._strips(ready),
             "parameters": parameters(ready.all, *beside),
         }
+
+    def _strips(self, ready: Tested) -> list[Record]:
+        """Some sequences step by step, where the row asks for that."""
+        count = self.config["options"].get("strips", 0)
+        if not count or not isinstance(ready.all, Adapter):
+            return []
+        return strips_of(ready.all, self.test, ready.sees, self.rows, count)
 
 
 TASK = ImageTask

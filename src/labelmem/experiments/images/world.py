@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,7 +15,9 @@ from labelmem.experiments.images.maps import maps_and_h
 from labelmem.experiments.images.showings import Showings
 from labelmem.models import ConvNet
 
-__all__ = ["Sees", "World", "embedded"]
+__all__ = ["Sees", "Stream", "World", "embedded"]
+
+_NOTHING = -1e4  # a logit so low that its probability is 0
 
 Stream = tuple[Tensor, Tensor]
 Sees = Literal["h", "maps", "pictures"]
@@ -36,13 +39,14 @@ class World:
     """(characters, drawings, 1, size, size)."""
     taught: Tensor
     """(characters, drawings) which pictures the network was trained on."""
+    shown: Tensor
+    """(characters, drawings) which other pictures sequences may show."""
     showings: Showings
-    """Sequences of other pictures."""
+    """The sequences."""
     h: Tensor
     """(characters, drawings, dim) the network's hidden vectors of what is taught or shown."""
     maps: Tensor
-    """(characters, drawings, width) its last maps of the same, less their mean over what is taught.
-    """
+    """(characters, drawings, size) its last maps of the same, in the metric of what is taught."""
     us_per_picture: float
     """Microseconds for one of them, many at a time."""
 
@@ -56,14 +60,16 @@ class World:
         """(characters,) whether the network was taught the character."""
         return self.taught.any(dim=1)
 
-    def streams(self, sees: Sees = "h") -> list[Stream]:
-        """The sequences: hidden vectors, these with the maps behind them, or pictures; and labels.
+    def streams(self, sees: Sees = "h", showings: Showings | None = None) -> list[Stream]:
+        """The sequences, or other ``showings``, as streams of what a method ``sees``, and labels.
 
-        Always a new list, so that what is large goes when it is no longer used.
+        That is hidden vectors, these with the maps behind them, or pictures. Always a new list, so
+        that what is large goes when it is no longer used.
         """
+        showings = self.showings if showings is None else showings
         if sees == "pictures":
-            return self.showings.of(self.pictures)
-        return self.showings.of(self.h if sees == "h" else torch.cat([self.h, self.maps], dim=2))
+            return showings.of(self.pictures)
+        return showings.of(self.h if sees == "h" else torch.cat([self.h, self.maps], dim=2))
 
     @cached_property
     def taught_streams(self) -> list[Stream]:
@@ -72,6 +78,13 @@ class World:
             (self.h[c][self.taught[c]], torch.full((int(self.taught[c].sum()),), c))
             for c in self.known.nonzero()[:, 0].tolist()
         ]
+
+    def muted(self) -> World:
+        """The same with a head that gives nothing to labels which were not taught."""
+        head = copy.deepcopy(self.head)
+        with torch.no_grad():
+            head.bias[~self.known.to(head.bias.device)] = _NOTHING
+        return replace(self, head=head)
 
     def among(self, labels: int) -> World:
         """The same with a head for the first so many labels only; later ones are new to it."""

@@ -16,14 +16,14 @@ __all__ = ["LimitedContender"]
 
 
 class LimitedContender(TaskContender[LongTailTask, Limited]):
-    """A memory on the vectors of the plain classifier; all have the same ones."""
+    """A memory on the vectors of the task's embedding; all have the same ones."""
 
     @abstractmethod
     def answers(self, point: Point, h: Tensor, y: Tensor, capacity: int) -> Tensor:
         """The answers (N,) with at most so many cells."""
 
     def _limited(self, point: Point) -> Limited:
-        size = size_of(self.task.embedding("classifier").body)
+        size = size_of(self.task.shared.body)
         return Limited(lambda h, y, capacity: self.answers(point, h, y, capacity), size)
 
     def loss(self, point: Point) -> float:

@@ -9,6 +9,7 @@ from functools import cached_property
 
 from torch import Tensor
 
+from labelmem.experiments.few_shot.embeddings import Embedding
 from labelmem.experiments.few_shot.task import FewShotTask, Shown, vectors
 from labelmem.experiments.long_tail.drawing import draw_long_tail, rare_figures
 from labelmem.experiments.records import Record
@@ -28,7 +29,7 @@ class Limited:
 
 @dataclass(frozen=True)
 class LongTailTask(FewShotTask):
-    """One stream of the characters that nobody has seen, by a plain classifier's vectors.
+    """One stream of the characters that nobody has seen, by the vectors of one ``embedding``.
 
     The label of rank r comes ``most / r`` times. Every memory has the same number of cells, one of
     ``capacities`` after another. Validation is a stream of training labels by drawings that were
@@ -54,9 +55,14 @@ class LongTailTask(FewShotTask):
         return Shown(draw_long_tail(labels, drawings, self.config["most"], seed), pictures)
 
     @cached_property
+    def shared(self) -> Embedding:
+        """The embedding that all memories have, trained for none of them."""
+        return self.embedding(self.config["embedding"])
+
+    @cached_property
     def valid_vectors(self) -> Tensor:
         """The h of the validation stream."""
-        return vectors(self.embedding("classifier"), self.valid)
+        return vectors(self.shared, self.valid)
 
     @property
     def capacities(self) -> list[int]:
@@ -74,7 +80,7 @@ class LongTailTask(FewShotTask):
     def tested(self, ready: Limited) -> Record:  # type: ignore[override]
         """What a record keeps: the figures of every capacity."""
         stream = self.test.episode
-        h = vectors(self.embedding("classifier"), self.test)
+        h = vectors(self.shared, self.test)
         metrics: Record = {}
         interval: Record = {}
         clock = time.perf_counter()

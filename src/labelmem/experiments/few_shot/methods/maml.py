@@ -40,7 +40,8 @@ class MAML(TaskContender[FewShotTask, Learner]):
         """What the rows of labels stand on, trained once and kept."""
         task = self.task
         body = task.embedding("classifier").body
-        name = digest([task.run.dataset, task.run.seed, task.config["network"], self.said])
+        trained = [task.config["network"], task.config.get("classifier")]
+        name = digest([task.run.dataset, task.run.seed, trained, self.said])
         keep(
             task.work / f"maml-{name}.safetensors",
             "maml",

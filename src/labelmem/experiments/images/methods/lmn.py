@@ -1,59 +1,70 @@
-"""LMN: a combiner that was trained among characters it did not know."""
+"""LMN: a combiner that was trained to recall labels, however often they came."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from labelmem import Adapter, Combiner
-from labelmem.experiments.images.methods.lmn_fixed import LMNFixed
-from labelmem.experiments.images.task import Tested
-from labelmem.experiments.images.world import World
+from labelmem import Adapter
+from labelmem.combiner import StreamCombiner
+from labelmem.errors import ConfigError
+from labelmem.experiments.images.fit_last import LastOptions, Part, fit_last
+from labelmem.experiments.images.methods.lmn_paper import LMNPaper
+from labelmem.experiments.images.recalls import draw_recalls
+from labelmem.experiments.images.world import Stream, World
 from labelmem.search import Point
 
 
-class LMN(LMNFixed):
-    """Tuned as LMN-fixed; then the combiner is trained in the other folds.
+class LMN(LMNPaper):
+    """As in the paper, but for what the combiner learns from.
 
-    A combiner must know what it looks like when a label is new to the network. So it is trained in
-    worlds whose networks were not taught some of the seen characters, ``worlds`` of a table being
-    their number; the best epoch is chosen in the validation world.
+    What counts in the table is whether labels are recognised that came before, so it learns to do
+    that; but not from sequences like those of the test, in which every label comes exactly twice.
     """
 
-    kind = "stream"
+    def train(
+        self, adapter: Adapter, point: Point, training: dict[str, Any], checkpoint: Path
+    ) -> None:
+        """On the last step of sequences in which nothing is won by counting."""
+        combiner = adapter.combiner
+        if not isinstance(combiner, StreamCombiner):
+            raise ConfigError("the combiner must be of kind 'stream'")
+        parts = [
+            part
+            for number, world in enumerate(self.worlds, start=1)
+            for part in self._parts(combiner, point, world, number)
+        ]
+        valid = self._parts(combiner, point, self.task.valid, 0)
+        options = LastOptions(seed=self.task.run.seed, **training)
+        fit_last(combiner, parts, valid, options, checkpoint, self.task.show)
 
-    def finish(self, point: Point, work: Path) -> Tested:
-        """Train the combiner, continuing from its checkpoint, and take it to the test world."""
-        task, seed = self.task, self.task.run.seed
-        form: dict[str, Any] = dict(self.options.get("combiner", {}))
-        adapter = self.build(point, task.valid)
-        adapter.combiner = Combiner(kind=self.kind, theta=point["theta"], seed=seed, **form)
-        training = dict(task.config["combiner"]) | self.options.get("training", {})
-        most = min(self.options.get("worlds", 3) + 1, task.config["folds"])
-        worlds = [task.world(fold) for fold in range(1, most)]
-        adapter.fit(
-            [],
-            validation=task.valid.streams(self.sees),
-            others=[(self.model(world), world.streams(self.sees)) for world in worlds],
-            checkpoint=work / "combiner.safetensors",
-            show=task.show,
-            seed=seed,
-            **training,
-        )
-        trained = adapter.combiner
-        assert isinstance(trained, Combiner)
-        found = super().finish(point, work)
-        return replace(
-            found,
-            all=self._with(trained, point, task.test),
-            met=self._with(trained, point, task.test.among(task.seen)),
-        )
+    def _parts(
+        self, combiner: StreamCombiner, point: Point, world: World, number: int
+    ) -> list[Part]:
+        """Lessons of a world, in half of which strange labels have no output: both occur in use."""
+        lessons = self.lessons(world, number)
+        return [
+            (self.with_combiner(combiner, point, world), lessons[::2]),
+            (self.with_combiner(combiner, point, world.muted()), lessons[1::2]),
+        ]
 
-    def _with(self, combiner: Combiner, point: Point, world: World) -> Adapter:
-        adapter = self.build(point, world)
-        adapter.combiner = combiner
-        return adapter
+    def lessons(self, world: World, number: int) -> list[Stream]:
+        """Sequences of two steps up to those of the test, of pictures new to a world's network."""
+        config = self.task.config
+        lengths = range(2, 2 * config["shown"] + 1)
+        streams: list[Stream] = []
+        for steps in lengths:
+            drawn = draw_recalls(
+                world.shown,
+                ~world.known,
+                share=config["new"] / self.task.labels,
+                fresh=self.options.get("fresh", 0.0),
+                count=-(-config["sequences"]["lessons"] // len(lengths)),
+                steps=steps,
+                seed=100_000 * (self.task.run.seed + 1) + 100 * number + steps,
+            )
+            streams += world.streams(self.sees, drawn)
+        return streams
 
 
 CONTENDER = LMN

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from torch import nn
 
 from labelmem import Adapter, MemoryConfig
+from labelmem.errors import ConfigError
+from labelmem.experiments.images.beliefs import Beliefs
 from labelmem.experiments.images.contender import ImageContender
 from labelmem.experiments.images.maps import BesideMaps, Maps
 from labelmem.experiments.images.task import ImageTask, Tested
 from labelmem.experiments.images.world import Sees, World
 from labelmem.experiments.records import Record
-from labelmem.keys import Hidden, Joined
+from labelmem.keys import Hidden, Joined, Key
 from labelmem.search import Point
 from labelmem.tuning import apply
 
@@ -27,8 +30,8 @@ class LMNFixed(ImageContender):
     """Theta, lam, delta and margin are searched.
 
     A table may say options of the memory (``margin = "always"`` writes everything, and leaves
-    nothing to search there), whether labels are divided between memory and network, a share of the
-    last ``maps`` in the key, and whether to record the trade-off ``curve``.
+    nothing to search there), whether labels are divided between memory and network, the shares of
+    the parts of the ``key`` where that is not h, and whether to record the trade-off ``curve``.
     """
 
     grid = {
@@ -52,7 +55,7 @@ class LMNFixed(ImageContender):
     @property
     def sees(self) -> Sees:
         """Whether the key has a part from the maps."""
-        return "maps" if self.options.get("maps") else "h"
+        return "maps" if "maps" in self.options.get("key", {}) else "h"
 
     def model(self, world: World) -> nn.Module:
         """The head of a world, as its inputs ask for."""
@@ -60,11 +63,22 @@ class LMNFixed(ImageContender):
 
     def adapter(self, world: World) -> Adapter:
         """Around the head of a world."""
-        key = None
-        if self.sees == "maps":
-            key = Joined(Hidden(), Maps(world.maps.shape[2], self.options["maps"]))
         partition = self.options.get("partition", False)
-        return Adapter(self.model(world), memory=self.memory, key=key, partition=partition)
+        return Adapter(
+            self.model(world), memory=self.memory, key=self.key(world), partition=partition
+        )
+
+    def key(self, world: World) -> Key | None:
+        """The parts that the table names, joined; None is h alone."""
+        makers: dict[str, Callable[[float], Key]] = {
+            "h": Hidden,
+            "maps": lambda share: Maps(world.maps.shape[2], share),
+            "beliefs": lambda share: Beliefs(world.head, share),
+        }
+        shares: Mapping[str, float] = self.options.get("key", {})
+        if unknown := set(shares) - set(makers):
+            raise ConfigError(f"key has {sorted(unknown)}; there are {sorted(makers)}")
+        return Joined(*(makers[name](share) for name, share in shares.items())) if shares else None
 
     def loss(self, point: Point) -> float:
         """The share of second showings that are missed."""
