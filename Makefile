@@ -27,8 +27,8 @@ demo: $(STAMP) ## train, adapt and compare on bundled data; writes report.html
 	$(BIN)/labelmem demo --out report.html
 
 lint: $(STAMP) ## ruff, mypy and the import contracts
-	$(BIN)/ruff check src tests benchmarks
-	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks examples docs
+	$(BIN)/ruff format --check src tests benchmarks examples
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 

@@ -1,7 +1,10 @@
 """Many streams in lockstep on one device: plain and recorded steps, the floor in bytes, and rivals.
 
     PYTHONPATH=src python benchmarks/gpu.py --device cuda --json results/gpu.json
+    PYTHONPATH=src python benchmarks/gpu.py --forms     # the label combiner's kernel alone
 
+A row's ``us`` is one lockstep, a prediction and an observation of every stream, as users take them;
+``plain_us`` is the same with every short way switched off: ordinary tensor operations, one by one.
 All is measured in one run with one random model and the same random tokens: weights do not matter
 for time. Parts that are compared take turns. Nothing here is asserted.
 """
@@ -14,7 +17,7 @@ import math
 import platform
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -34,7 +37,7 @@ ALWAYS = MemoryConfig(margin=math.inf)
 class Bench:
     def __init__(self, given: argparse.Namespace) -> None:
         self.n, self.labels, self.cells = given.streams, given.labels, given.cells
-        self.turns, self.steps = given.turns, given.steps
+        self.turns, self.steps, self.seconds = given.turns, given.steps, given.seconds
         self.device = torch.device(given.device)
         torch.manual_seed(0)
         self.dim = given.dim
@@ -49,7 +52,9 @@ class Bench:
     def adapters(self) -> dict[str, Callable[[], Adapter]]:
         return {
             "lmn-fixed": lambda: Adapter(self.gru, memory=MemoryConfig()),
-            "lmn-paper": lambda: Adapter(self.gru, memory=MemoryConfig(), combiner=Combiner()),
+            "lmn-paper": lambda: Adapter(
+                self.gru, memory=MemoryConfig(), combiner=Combiner(kind="label")
+            ),
             "lmn": lambda: Adapter(
                 self.history,
                 memory=ALWAYS,
@@ -89,6 +94,13 @@ class Bench:
             torch.cuda.synchronize(self.device)
         return time.perf_counter()
 
+    def taken(self) -> Iterator[int]:
+        """Turns, no more of them once the time for a method is over."""
+        end = time.perf_counter() + self.seconds
+        for turn in range(self.turns):
+            if turn == 0 or time.perf_counter() < end:
+                yield turn
+
     def lmn(self) -> list[Row]:
         rows = []
         for name, made in self.adapters().items():
@@ -97,7 +109,7 @@ class Bench:
                 batch.predict(column)
                 batch.observe_ids(column)
             times: dict[bool, list[float]] = {True: [], False: []}
-            for _ in range(self.turns):
+            for _ in self.taken():
                 for plain, each in times.items():
                     each.append(self.timed(batch, plain))
             plain, fast = statistics.median(times[True]), statistics.median(times[False])
@@ -110,16 +122,19 @@ class Bench:
         rows = []
         for name, made in self.rivals().items():
             batch = made().streams(self.n)
-            each = [self.timed(batch, False) for _ in range(self.turns)]
+            each = [self.timed(batch, False) for _ in self.taken()]
             rows.append({"method": name, "us": statistics.median(each)})
             del batch
         return rows
 
     def bytes_of(self, method: str, key: int) -> int:
-        """What a lockstep must read or write at least once.
+        """What a lockstep must read or write at least once, whatever the kernels.
 
-        The cells, the head's weights, the probabilities; the label combiner's states before and
-        after, and the scores of model and memory of the last step and of this one.
+        Each cell's vector and each label's weights in the head are read, each probability is
+        written. The label combiner also reads and writes its 16 numbers of each label, and r and s:
+        those of the last step, and those of this one that it keeps. What may stay in a cache
+        between two kernels is not counted, such as logits and the parts of the mixture. Divided by
+        the speed of a copy on the same device this is the floor.
         """
         numbers = self.n * (self.cells * key + self.labels) + self.labels * self.dim
         if method == "lmn-paper":
@@ -137,6 +152,36 @@ class Bench:
                 target.copy_(source)
             each.append((self.now() - start) / 5)
         return 2 * size / statistics.median(each[2:])
+
+    def forms(self) -> list[Row]:
+        """Microseconds of the label combiner's step for several ways to cut it into programs."""
+        from labelmem import kernels_label
+
+        slots, hidden, usual = self.labels + 1, 16, kernels_label._FORM
+
+        def drawn(*shape: int) -> torch.Tensor:
+            return 0.3 * torch.randn(shape, device=self.device)
+
+        mu, scores = drawn(self.n, slots, hidden), drawn(self.n, slots)
+        out, shared = torch.empty_like(mu), drawn(self.n, 3 * hidden)
+        gates = (drawn(3 * hidden, hidden), drawn(3 * hidden), drawn(3 * hidden, 2))
+        weights = (*gates, drawn(hidden), drawn())
+        rows: list[Row] = []
+        for block, warps, tiles, ahead in (
+            (128, 4, 8, True), (128, 8, 8, True), (64, 4, 8, True), (64, 4, 8, False),
+            (64, 4, 32, True), (32, 2, 16, True), (16, 1, 32, True), (16, 1, 32, False),
+        ):  # fmt: skip
+            form = {"BLOCK": block, "TILES": tiles, "AHEAD": ahead, "num_warps": warps}
+            kernels_label._FORM = form
+            each = []
+            for _ in range(4):
+                start = self.now()
+                for _ in range(10):
+                    kernels_label.label_step(mu, scores, scores, shared, weights, out)
+                each.append(1e5 * (self.now() - start))
+            rows.append({"method": "label step", "us": min(each[1:]), **form})
+        kernels_label._FORM = usual
+        return sorted(rows, key=lambda row: float(row["us"]))
 
     def profile(self) -> None:
         """Where the time of recorded steps goes, kernel by kernel."""
@@ -175,17 +220,18 @@ def main() -> None:
     parser.add_argument("--cells", type=int, default=200, help="labels in each stream's memory")
     parser.add_argument("--steps", type=int, default=20, help="locksteps of one turn")
     parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=60.0, help="the most for one method")
+    parser.add_argument("--forms", action="store_true", help="time the label combiner's kernel")
     parser.add_argument("--profile", action="store_true", help="print kernels instead of timing")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     bench = Bench(given)
     if given.profile:
         return bench.profile()
-    rows = measured(bench)
+    rows = bench.forms() if given.forms else measured(bench)
     for row in rows:
-        print(
-            "  ".join(f"{k} {v:,.1f}" if isinstance(v, float) else str(v) for k, v in row.items())
-        )
+        numbers = {k: f"{v:,.1f}" if isinstance(v, float) else str(v) for k, v in row.items()}
+        print("  ".join(f"{k} {v}" for k, v in numbers.items()))
     if given.json:
         device = torch.cuda.get_device_name() if bench.device.type == "cuda" else "cpu"
         sizes = {k: v for k, v in vars(given).items() if type(v) is int}

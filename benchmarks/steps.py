@@ -29,7 +29,7 @@ def methods(model: Any, hidden: int = 16) -> dict[str, Callable[[], Any]]:
             model, memory=ALWAYS, combiner=Combiner(kind="stream", hidden=hidden)
         ),
         "LMN, label combiner": lambda: Adapter(
-            model, memory=ALWAYS, combiner=Combiner(hidden=hidden)
+            model, memory=ALWAYS, combiner=Combiner(kind="label", hidden=hidden)
         ),
         "SGD on the last layer": lambda: make("sgd-head", model),
         "SGD on all weights": lambda: make("sgd-all", model),

@@ -285,8 +285,9 @@ def test_a_variant_shares_the_model_and_nothing_else() -> None:
     assert torch.equal(run(other.stream(), x, ys)[-1], run(fresh.stream(), x, ys)[-1])
 
 
-def test_a_saved_adapter_is_the_same_adapter(kind: str, tmp_path: Path) -> None:
-    memory = MemoryConfig(lam=3.3, delta=0.7, margin=-0.5, cells_per_label=3, capacity=8)
+@pytest.mark.parametrize("margin", [-0.5, math.inf])
+def test_a_saved_adapter_is_the_same_adapter(kind: str, margin: float, tmp_path: Path) -> None:
+    memory = MemoryConfig(lam=3.3, delta=0.7, margin=margin, cells_per_label=3, capacity=8)
     saved = make_adapter(kind, memory)
     saved.save(tmp_path / "adapter")
     x, ys = random_stream(5, 30, range(4), ["emu"])

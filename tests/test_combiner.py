@@ -20,7 +20,8 @@ from toys import (
 from labelmem import Adapter, Combiner, MemoryConfig
 from labelmem.combining import gru, misses
 from labelmem.errors import ConfigError, ModelError
-from labelmem.label_combiner import LabelState
+from labelmem.label_combiner import LabelCombiner, LabelState
+from labelmem.stream_combiner import StreamCombiner
 
 DIM = 3
 
@@ -120,7 +121,7 @@ def assert_same_row(before: LabelState, after: LabelState, n: int) -> None:
 def test_an_untrained_combiner_is_lmn_fixed() -> None:
     x, ys = random_stream(3, 60, range(4), ["emu"])
     for threshold in (0.0, 1e-3):
-        learned = Combiner(theta=0.3, active_threshold=threshold)
+        learned = Combiner(kind="label", theta=0.3, active_threshold=threshold)
         seen = run(Adapter(Stateless(), combiner=learned).stream(), x, ys)
         expected = run(Adapter(Stateless(), combiner=0.3).stream(), x, ys)
         for a, b in zip(seen, expected, strict=True):
@@ -180,9 +181,9 @@ def test_the_state_over_many_labels_is_small_with_a_threshold() -> None:
 
 def test_weights_come_from_the_seed_alone() -> None:
     torch.manual_seed(1)
-    a = Combiner(seed=3).build(DIM)
+    a = Combiner(kind="label", seed=3).build(DIM)
     torch.manual_seed(2)
-    b, c = Combiner(seed=3).build(DIM), Combiner(seed=4).build(DIM)
+    b, c = Combiner(kind="label", seed=3).build(DIM), Combiner(kind="label", seed=4).build(DIM)
     assert torch.equal(a.weight_h, b.weight_h) and not torch.equal(a.weight_h, c.weight_h)
 
 
@@ -210,4 +211,16 @@ def test_restart_makes_lmn_fixed_again() -> None:
 def test_options_are_checked(options: dict[str, Any]) -> None:
     [(name, value)] = options.items()
     with pytest.raises(ConfigError, match=f"{name} is {value!r}"):
-        Combiner(**options)
+        Combiner(**{"kind": "label", **options})
+
+
+def test_the_default_is_one_state_per_stream() -> None:
+    assert isinstance(Combiner(), StreamCombiner)
+    assert isinstance(Combiner(kind="label"), LabelCombiner)
+
+
+def test_an_option_of_the_other_kind_is_explained() -> None:
+    with pytest.raises(ConfigError, match=r"has no option 'active_threshold'; kind='label' has it"):
+        Combiner(active_threshold=0.1)
+    with pytest.raises(ConfigError, match=r"no option 'colour'; its options are .*theta"):
+        Combiner(kind="label", colour="red")

@@ -6,7 +6,8 @@ import math
 import os
 import subprocess
 import sys
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import is_dataclass, replace
 from typing import Any
 
 import pytest
@@ -14,12 +15,15 @@ import torch
 from hypothesis import Phase, given, settings
 from strategies import DIM, Event, configs, events
 from torch import Tensor
-from toys import make_adapter, random_stream, snapshot
+from toys import make_adapter, random_combiner, random_stream, snapshot
 
-from labelmem import LabeledMemory, MemoryConfig, kernels
+from labelmem import Adapter, LabeledMemory, MemoryConfig, StreamBatch, kernels, lockstep_state
 from labelmem import functional as F
 from labelmem.combining import gru
 from labelmem.fast import plainly
+from labelmem.keys import Hidden, Joined, RecentTokens
+from labelmem.lockstep import RecordedLockstep
+from labelmem.models import HistoryModel
 
 triton = pytest.importorskip("triton", reason="Triton is not installed")
 
@@ -42,24 +46,97 @@ def test_all_that_follows_in_the_interpreter() -> None:
     assert done.returncode == 0, done.stdout
 
 
-@kernel
-@pytest.mark.parametrize("kind", ["fixed", "dense", "stream partition"])
-@pytest.mark.parametrize(("capacity", "margin"), [(None, 1.0), (2, math.inf)])
-def test_streams_are_as_specified(kind: str, capacity: int | None, margin: float) -> None:
-    memory = MemoryConfig(capacity=capacity, margin=margin)
-    batch, other = (make_adapter(kind, memory).streams(N) for _ in range(2))
-    x, ys = random_stream(3, 5 * N, range(4), ["emu"])
-    for t in range(5):
+def compare(batch: StreamBatch, other: StreamBatch, x: Any, ys: list[Any]) -> None:
+    """Run both, ``other`` without kernels; everything they say and keep must agree."""
+    for t in range(len(ys) // N):
         rows, mask = slice(N * t, N * t + N), [True, t % 2 == 0, True]
         seen = batch.predict(x[rows])
-        batch.observe(ys[rows], mask)
         with plainly():
             torch.testing.assert_close(seen, other.predict(x[rows]), rtol=0, atol=1e-5)
+            for name in ("theta", "model_probs", "memory_probs"):
+                mine, theirs = getattr(batch.last, name), getattr(other.last, name)
+                torch.testing.assert_close(mine, theirs, rtol=0, atol=1e-5, msg=name)
             other.observe(ys[rows], mask)
+        batch.observe(ys[rows], mask)
     mine, theirs = snapshot(batch), snapshot(other)
     for name, value in theirs.items():
         if isinstance(value, Tensor):
             torch.testing.assert_close(mine[name], value, rtol=1e-4, atol=1e-5, msg=name)
+
+
+@kernel
+@pytest.mark.parametrize(
+    ("kind", "capacity", "margin"),
+    [("fixed", None, 1.0), ("dense", 2, math.inf), ("stream partition", 2, 1.0)],
+    ids=["fixed", "label", "stream"],
+)
+def test_streams_are_as_specified(kind: str, capacity: int | None, margin: float) -> None:
+    memory = MemoryConfig(capacity=capacity, margin=margin)
+    batch, other = (make_adapter(kind, memory).streams(N) for _ in range(2))
+    compare(batch, other, *random_stream(3, 4 * N, range(4), ["emu"]))
+
+
+class Again:
+    """Work that is done once more, into what it left the first time."""
+
+    def __init__(self, work: Callable[[], Any]) -> None:
+        self.work, self.first = work, work()
+
+    @torch.no_grad()
+    def replay(self) -> None:
+        for mine, new in zip(tensors_of(self.first), tensors_of(self.work()), strict=True):
+            if 0 not in mine.stride():  # positions, which stay the same
+                mine.copy_(new)
+
+
+def tensors_of(found: Any) -> list[Tensor]:
+    """All that a step, or another tree of results, consists of."""
+    if isinstance(found, Tensor):
+        return [found]
+    if isinstance(found, dict):
+        return [x for part in found.values() for x in tensors_of(part)]
+    if isinstance(found, tuple | list):
+        return [x for part in found for x in tensors_of(part)]
+    return tensors_of(vars(found)) if is_dataclass(found) else []
+
+
+@kernel
+def test_label_states_change_places_when_steps_are_recorded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def captured(self: RecordedLockstep, work: Callable[[], Any]) -> tuple[Again, Any]:
+        held = self.places.tensors()
+        before = {name: x.clone() for name, x in held.items()}
+        again = Again(work)
+        for name, x in held.items():  # recording does nothing yet
+            x.copy_(before[name])
+        return again, again.first
+
+    if DEVICE == "cpu":
+        monkeypatch.setattr(RecordedLockstep, "captured", captured)
+        monkeypatch.setattr(lockstep_state, "DEVICES", ("cpu",))
+    monkeypatch.setattr(lockstep_state, "_OWN", ("torch.nn.", "labelmem.", "toys"))
+    batch, other = (make_adapter("dense", MemoryConfig()).streams(N) for _ in range(2))
+    compare(batch, other, *random_stream(3, 4 * N, range(4)))
+    assert batch._recorded is not None and len(batch._recorded._recordings) == 2
+
+
+@kernel
+@pytest.mark.parametrize("correct", [True, False])
+def test_stream_combiners_that_see_parts_of_a_key(correct: bool) -> None:
+    model = HistoryModel(labels=6, dim=4).eval().to(DEVICE)
+
+    def made() -> StreamBatch:
+        combiner = random_combiner(4, kind="stream", rescorer=5, parts=4, correct=correct)
+        for number, units in enumerate(combiner.buffers()):  # as standardising might leave them
+            units.copy_(torch.linspace(0.5, 2.0, len(units)).roll(number))
+        combiner.features_spread[3] = torch.inf  # it is blind to this one
+        key = Joined(RecentTokens(dim=8, pair=True), Hidden(0.3))
+        always = MemoryConfig(margin=math.inf)
+        return Adapter(model, memory=always, key=key, combiner=combiner).streams(N)
+
+    tokens = torch.randint(0, 6, (3 * N,), generator=torch.Generator().manual_seed(2))
+    compare(made(), made(), tokens, tokens.tolist())
 
 
 def tensor_of(values: list[float]) -> Tensor:
@@ -67,7 +144,7 @@ def tensor_of(values: list[float]) -> Tensor:
 
 
 @kernel
-@settings(max_examples=5, deadline=None, phases=[Phase.generate])
+@settings(max_examples=3, deadline=None, phases=[Phase.generate])
 @given(config=configs, stream=events())
 def test_cells_are_read_and_written_as_specified(config: MemoryConfig, stream: list[Event]) -> None:
     # A lead of just the margin may round either way.
@@ -94,12 +171,17 @@ def test_cells_are_read_and_written_as_specified(config: MemoryConfig, stream: l
 
 @kernel
 @pytest.mark.parametrize("partition", [False, True])
-@pytest.mark.parametrize("each", [False, True])
-def test_mixture(partition: bool, each: bool) -> None:
-    from labelmem.kernels_mix import mixed
+@pytest.mark.parametrize(("each", "most"), [(False, 16384), (True, 1024)], ids=["whole", "parts"])
+def test_mixture(partition: bool, each: bool, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    from labelmem import kernels_mix
+    from labelmem.kernels_mix import believed_by_model, mixed
 
+    monkeypatch.setattr(kernels_mix, "_MOST", most)
     g = torch.Generator().manual_seed(0)
-    r = torch.softmax(3 * torch.randn(5, 3000, generator=g), dim=1)
+    logits = 3 * torch.randn(5, 2995, generator=g)
+    r = torch.nn.functional.pad(torch.softmax(logits, dim=1), (0, 5))
+    found = believed_by_model(logits.to(DEVICE), 3000)
+    torch.testing.assert_close(found.cpu(), r, rtol=1e-5, atol=1e-8)
     s = torch.zeros(5, 3000)
     s[1, :3] = tensor_of([0.5, 0.2, 0.3]).cpu()
     s[2] = r[2].flip(0)  # nothing is left to the model
@@ -112,7 +194,7 @@ def test_mixture(partition: bool, each: bool) -> None:
 
 
 @kernel
-@pytest.mark.parametrize(("slots", "hidden"), [(300, 16), (37, 5), (70, 20)])
+@pytest.mark.parametrize(("slots", "hidden"), [(150, 16), (37, 5), (40, 20)])
 def test_label_steps_and_their_gradients(slots: int, hidden: int) -> None:
     from labelmem.kernels_label import label_step
 
@@ -145,12 +227,23 @@ def test_label_steps_and_their_gradients(slots: int, hidden: int) -> None:
 
 
 @kernel
-def test_rows_are_kept_where_nothing_was_seen() -> None:
-    from labelmem.kernels_label import keep_rows
+def test_scores_and_states_are_kept_where_something_was_seen() -> None:
+    from labelmem.kernels_commit import keep_rows, keep_scores
 
+    g = torch.Generator().manual_seed(0)
+    mask = torch.tensor([True, False, True], device=DEVICE)
     new, old = torch.zeros(3, 50, 4, device=DEVICE), torch.ones(3, 50, 4, device=DEVICE)
-    keep_rows(torch.tensor([True, False, True], device=DEVICE), new, old)
+    keep_rows(mask, new, old)
     assert new.sum(dim=(1, 2)).tolist() == [0, 200, 0]
+    scores = [torch.rand(3, 3000, generator=g).to(DEVICE), torch.zeros(3, 3000, device=DEVICE)]
+    y = scores[0].argmax(dim=1)
+    kept = [torch.full((3, 3002), 7.0, device=DEVICE) for _ in range(2)]
+    missed = torch.full((3, 2), 5.0, device=DEVICE)
+    seen = keep_scores(mask, y, (scores[0], scores[1]), (kept[0], kept[1], missed))
+    assert seen.tolist() == [[0, 1], [5, 5], [0, 1]]
+    for score, slots in zip(scores, kept, strict=True):
+        assert torch.equal(slots[mask, 1:3001], score[mask])
+        assert bool((slots[:, [0, -1]] == 7).all() and (slots[1] == 7).all())
 
 
 @kernel

@@ -15,7 +15,15 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
-from toys import Recurrent, Stateless, make_adapter, random_combiner, random_stream, snapshot
+from toys import (
+    Recurrent,
+    Stateless,
+    assert_same,
+    make_adapter,
+    random_combiner,
+    random_stream,
+    snapshot,
+)
 
 from labelmem import Adapter, Combiner, MemoryConfig, StreamBatch, lockstep_state
 from labelmem.errors import InputError, ModelError
@@ -69,8 +77,19 @@ def graphs(monkeypatch: pytest.MonkeyPatch) -> list[Listed]:
 
     monkeypatch.setattr(RecordedLockstep, "captured", captured)
     monkeypatch.setattr(lockstep_state, "DEVICES", ("cpu",))
-    monkeypatch.setattr(lockstep_state, "_OWN", ("torch.nn.", "labelmem.", "toys"))
+    monkeypatch.setattr(lockstep_state, "_OWN", ("torch.nn.", "labelmem.", "toys", "test", "tests"))
     return made
+
+
+class Tokens(nn.Module):
+    """Takes tokens of any size."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = nn.Linear(2, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(torch.stack([x % 7, x % 3], dim=1).float())
 
 
 def compare(
@@ -112,7 +131,7 @@ def test_recorded_steps_are_the_plain_ones(
     x, ys = random_stream(3, 15 * N, range(4), ["emu", "owl"])
     compare(batch, other, x, ys)
     labels = 2 if "dense" in kind else 1  # the label combiner's states change places
-    assert len(graphs) <= 2 * labels * 2 and sum(graph.times for graph in graphs) == 2 * 14
+    assert len(graphs) <= 3 * labels * 2 and sum(graph.times for graph in graphs) == 3 * 14
 
 
 def test_models_and_keys_of_sequences(graphs: list[Listed]) -> None:
@@ -136,7 +155,7 @@ def test_memory_that_runs_out_of_positions_is_recorded_again(
     batch, other = (make_adapter("stream", MemoryConfig(margin=math.inf)).streams(N) for _ in "ab")
     x, ys = random_stream(4, 20 * N, range(4), list("abcdefgh"))
     compare(batch, other, x, ys)
-    assert 4 < len(graphs) < 20
+    assert 6 < len(graphs) < 30
 
 
 def test_plain_steps_may_come_between(graphs: list[Listed]) -> None:
@@ -164,25 +183,68 @@ def test_predicting_is_pure_and_what_was_given_stays(graphs: list[Listed]) -> No
     assert batch._recorded is not None and len(batch._state.memory) == 0
 
 
-def test_what_is_wrong_is_told_as_ever(graphs: list[Listed]) -> None:
+def two_steps(**options: Any) -> tuple[nn.Sequential, StreamBatch, Tensor, Tensor]:
+    """Streams of a linear model that have come far enough to be recorded."""
     model = nn.Sequential(nn.Linear(3, 5), nn.Linear(5, 4))
-    batch = Adapter(model).streams(N)
-    x, _ = random_stream(7, 2 * N, range(4))
-    y = torch.tensor([0, 1, 2, 3])
+    batch = Adapter(model, **options).streams(N)
+    x, y = random_stream(7, N, range(4))[0], torch.tensor([0, 1, 2, 3])
     for _ in range(2):
-        batch.predict(x[:N])
+        batch.predict(x)
         batch.observe_ids(y)
-    with pytest.raises(ModelError, match="NaN or infinite"), torch.no_grad():
-        model[1].bias[0] = torch.inf
-        batch.predict(x[:N])
+    return model, batch, x, y
+
+
+@pytest.mark.parametrize("combiner", [0.5, random_combiner()], ids=["fixed", "dense"])
+def test_what_is_wrong_is_told_when_the_streams_are_next_asked(
+    graphs: list[Listed], combiner: float | Combiner
+) -> None:
+    model, batch, x, y = two_steps(combiner=combiner)
+    before = snapshot(batch)
+    for ask in (lambda: batch.predict(x), lambda: batch.labels(0), lambda: batch._state):
+        with torch.no_grad():
+            model[1].bias[0] = torch.inf
+        batch.predict(x)
+        batch.observe_ids(y)
+        with pytest.raises(ModelError, match="NaN or infinite") as caught:
+            ask()
+        assert "the prediction before" in caught.value.__notes__[0]
+        with torch.no_grad():
+            model[1].bias[0] = 0.0
+        assert_same(snapshot(batch), before)  # nothing was learned of it
     with torch.no_grad():
-        model[1].bias[0] = 0.0
-    batch.predict(x[:N])
+        model[1].bias[0] = torch.inf
+        batch.predict(x)  # and its labels never come
+        with pytest.raises(ModelError, match="NaN or infinite"):
+            batch.predict(x)
+
+
+def test_labels_that_are_none_are_told_too(graphs: list[Listed]) -> None:
+    _, batch, x, y = two_steps()
+    before = snapshot(batch)
+    batch.predict(x)
+    batch.observe_ids(-y)
     with pytest.raises(InputError, match="label ids from 0"):
-        batch.observe_ids(-y)
-    with pytest.raises(InputError, match="booleans"):
+        batch.predict(x)
+    assert_same(snapshot(batch), before)
+    batch.predict(x)
+    with pytest.raises(InputError, match="booleans"):  # its form is known without waiting
         batch.observe_ids(y, torch.ones(N))
+    batch.predict(x)
     batch.observe_ids(y)
+    batch.predict(x)
+    batch.observe_ids(-y)
+    with pytest.raises(InputError, match="label ids from 0"):
+        batch.reset()
+    assert batch.predict(x).shape == (N, 4) and not len(batch._state.memory)
+
+
+def test_new_labels_are_numbered_once_they_are_known(graphs: list[Listed]) -> None:
+    _, batch, x, _ = two_steps()
+    batch.predict(x)
+    batch.observe_ids(torch.tensor([1, 5, 9, 9]), torch.tensor([True, True, True, False]))
+    assert batch.predict(x).shape == (N, 10) and batch.widths is not None
+    assert batch.widths.tolist() == [4, 6, 10, 4]
+    assert batch.labels(1)[4:] == [("id", 4), ("id", 5)]
 
 
 def test_a_sum_that_overflows_is_no_reason_to_stop(graphs: list[Listed]) -> None:
@@ -191,8 +253,29 @@ def test_a_sum_that_overflows_is_no_reason_to_stop(graphs: list[Listed]) -> None
     with torch.no_grad():
         model[1].bias.fill_(2e38)
     x, ys = random_stream(8, 6 * N, range(4))
-    compare(batch, other, x, ys, masked=False)
-    assert sum(graph.times for graph in graphs) == 5  # predicted, found wanting, taken plainly
+    compare(batch, other, x, ys, masked=False)  # found wanting each time, and taken plainly
+
+
+def test_tokens_beyond_those_prepared_for(graphs: list[Listed]) -> None:
+    def made() -> StreamBatch:
+        torch.manual_seed(0)
+        return Adapter(Tokens(), key=RecentTokens(dim=8)).streams(N)
+
+    batch, other = made(), made()
+    x = torch.tensor([0, 1, 2, 3])
+    for y in (x, x.flip(0)):
+        batch.predict(x)
+        batch.observe_ids(y)
+        with plainly():
+            other.predict(x)
+            other.observe_ids(y)
+    batch.predict(x + 5000)
+    batch.observe_ids(x)
+    with pytest.raises(InputError, match="predict it once more"):
+        batch.predict(x)
+    with plainly():
+        expected = other.predict(x + 5000)
+    torch.testing.assert_close(batch.predict(x + 5000), expected)
 
 
 def test_only_what_waits_for_nothing_is_recorded(graphs: list[Listed]) -> None:
@@ -201,7 +284,7 @@ def test_only_what_waits_for_nothing_is_recorded(graphs: list[Listed]) -> None:
         return adapter.streams(2)._recorded is not None
 
     assert recorded() and recorded(Combiner(kind="stream")) and recorded(Combiner())
-    assert not recorded(Combiner(active_threshold=0.1))
+    assert not recorded(Combiner(kind="label", active_threshold=0.1))
     assert not recorded(memory=MemoryConfig(cells_per_label=2))
     assert not recorded(key=lambda x, h: h)
 

@@ -34,7 +34,7 @@ def streams(n: int, seed: int = 0, labels: int = 7) -> list[Recorded]:
 
 
 def lmn(model: torch.nn.Module | None = None, **options: object) -> Adapter:
-    combiner = Combiner(hidden=6, seed=3, **options)  # type: ignore[arg-type]
+    combiner = Combiner(kind="label", hidden=6, seed=3, **options)  # type: ignore[arg-type]
     return Adapter(model or Stateless(), combiner=combiner)
 
 
@@ -126,7 +126,7 @@ def test_joint_training_moves_the_model_too() -> None:
 @pytest.mark.parametrize("learned", [False, True])
 def test_the_kernel_is_learned_only_on_request(learned: bool, cells: int) -> None:
     memory = MemoryConfig(cells_per_label=cells)
-    adapter = Adapter(Stateless(), memory=memory, combiner=Combiner(hidden=6, seed=3))
+    adapter = Adapter(Stateless(), memory=memory, combiner=Combiner(kind="label", hidden=6, seed=3))
     fit(adapter, streams(16), validation=streams(4, seed=1), learn_kernel=learned, **FIT)
     moved = (adapter.memory.lam, adapter.memory.delta) != (5.0, 1.0)
     assert moved == learned
@@ -135,7 +135,9 @@ def test_the_kernel_is_learned_only_on_request(learned: bool, cells: int) -> Non
 
 def test_the_gradient_is_that_of_the_mixture_by_finite_differences() -> None:
     model = Stateless().double()
-    adapter = Adapter(model, combiner=Combiner(hidden=3, seed=1), memory=MemoryConfig(margin=50.0))
+    adapter = Adapter(
+        model, combiner=Combiner(kind="label", hidden=3, seed=1), memory=MemoryConfig(margin=50.0)
+    )
     combiner = adapter.combiner
     assert isinstance(combiner, Combiner)
     with torch.no_grad():

@@ -80,7 +80,7 @@ def test_only_what_follows_from_one_reading_is_unrolled() -> None:
     assert can_unroll(Combiner(kind="stream"), ALWAYS)
     assert not can_unroll(Combiner(kind="stream"), MemoryConfig())
     assert not can_unroll(Combiner(kind="stream"), several)
-    assert not can_unroll(Combiner(), ALWAYS)
+    assert not can_unroll(Combiner(kind="label"), ALWAYS)
     assert not can_unroll(0.5, ALWAYS)
 
 

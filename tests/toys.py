@@ -84,7 +84,7 @@ class Recurrent(nn.Module):
 
 def random_combiner(dim: int = 5, hidden: int = 4, seed: int = 7, **options: Any) -> Combiner:
     """A combiner as training might leave it: no weight is zero, theta differs between labels."""
-    return filled(Combiner(hidden=hidden, **options).build(dim), seed)
+    return filled(Combiner(hidden=hidden, **{"kind": "label", **options}).build(dim), seed)
 
 
 def make_adapter(kind: str, memory: MemoryConfig | None = None, **options: Any) -> Adapter:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +79,7 @@ class Adapter(LMN):
     def save(self, path: str | Path) -> None:
         """Write what was tuned and trained, not the model itself, to one file."""
         combiner = self.combiner
-        meta: dict[str, Any] = {"signature": self.signature(), "memory": asdict(self.memory)}
+        meta: dict[str, Any] = {"signature": self.signature(), "memory": self.memory.plain()}
         weights: dict[str, Tensor] = {}
         if isinstance(combiner, Combiner):
             weights, meta["theta"] = combiner.state_dict(), combiner.start
@@ -96,7 +95,7 @@ class Adapter(LMN):
         if form != "fixed":
             combiner = Combiner(theta=meta["theta"], **form)
         previous = self.combiner, self.memory
-        self.combiner, self.memory = combiner, MemoryConfig(**meta["memory"])
+        self.combiner, self.memory = combiner, MemoryConfig.from_plain(meta["memory"])
         try:
             self.check_signature(meta["signature"], path)
         except Exception:

@@ -48,12 +48,24 @@ class StreamBatch:
 
     @torch.inference_mode(False)  # what is kept must be usable outside of that mode too
     def _begin(self) -> None:
-        self._state = self.method.initial_state(self.n)
+        self._now = self.method.initial_state(self.n)
         # On a GPU starting the many small operations of a step takes longer than the work.
-        places = self.method.places(self._state)
+        places = self.method.places(self._now)
         self._recorded: RecordedLockstep | None = None
         if places is not None:
-            self._recorded = RecordedLockstep(self.method, self._state, places)
+            self._recorded = RecordedLockstep(self.method, self._now, places)
+
+    @property
+    def _state(self) -> Any:
+        """All that the streams remember, once it is known that the last step went well."""
+        self._settle()
+        return self._now
+
+    def _settle(self) -> None:
+        """See to what was not waited for when labels were observed by a recorded step."""
+        own = None if self._recorded is None else self._recorded.settle()
+        if own is not None:
+            self._number(own)
 
     def __len__(self) -> int:
         return self.n
@@ -61,12 +73,14 @@ class StreamBatch:
     @property
     def width(self) -> int:
         """The number of label columns: the model's, and the most new labels of any stream."""
+        self._settle()
         spaces = self._spaces.values()
         return max([len(self._shared), *(len(space) for space in spaces)])
 
     @property
     def widths(self) -> Tensor | None:
         """(n,) the number of labels of each stream; None while all know just the model's."""
+        self._settle()
         if not self._spaces:
             return None
         each = [len(self._spaces.get(stream, self._shared)) for stream in range(self.n)]
@@ -74,12 +88,18 @@ class StreamBatch:
 
     def labels(self, stream: int) -> list[Any]:
         """The labels of one stream; columns beyond them are padding with probability 0."""
+        self._settle()
         space = self._spaces.get(stream, self._shared)
         return space.names(len(space))
 
     @torch.inference_mode(False)
     def predict(self, X: Any) -> Tensor:
-        """Predict for one input per stream, first dimension n; (n, L) probabilities. Pure."""
+        """Predict for one input per stream, first dimension n; (n, L) probabilities. Pure.
+
+        On a GPU nobody waits for the device: what was wrong with a prediction, such as a model that
+        gives NaN, or with its labels is raised when the streams are next asked for something.
+        Nothing was learned of that step then.
+        """
         X = as_tensors(X, self.method.device, self.method.dtype, "the batch of inputs")
         for leaf in leaves(X):
             if leaf.ndim == 0 or leaf.shape[0] != self.n:
@@ -90,7 +110,7 @@ class StreamBatch:
         if self._recorded is not None:
             self.last = self._recorded.advance(X, self.width)
         else:
-            self.last = self.method.advance(self._state, X, self.width)
+            self.last = self.method.advance(self._now, X, self.width)
         return self.last.probs
 
     @torch.inference_mode(False)
@@ -112,25 +132,34 @@ class StreamBatch:
         """
         if self.last is None:
             raise ObserveError("there is no prediction waiting for its labels; call predict first")
-        self._commit(self.last, y, mask)
-        seen = y if mask is None else torch.where(mask, y, torch.zeros_like(y))
-        for stream in (seen >= len(self._shared)).nonzero()[:, 0].tolist():
+        if not self._commit(self.last, y, mask):
+            self._number(y if mask is None else y.where(mask, 0))
+
+    def _number(self, y: Tensor) -> None:
+        """Give streams that have met ids (n,) above their labels those labels."""
+        for stream in (y >= len(self._shared)).nonzero()[:, 0].tolist():
             space = self._spaces.setdefault(stream, LabelSpace(self.method.known))
-            for index in range(len(space), int(seen[stream]) + 1):
+            for index in range(len(space), int(y[stream]) + 1):
                 space.add(("id", index))
 
-    def _commit(self, step: Step, y: Tensor, mask: Tensor | None) -> None:
+    def _commit(self, step: Step, y: Tensor, mask: Tensor | None) -> bool:
+        """Learn; whether that was recorded, so that it is not yet known how it went."""
+        recorded = False
         if self._recorded is not None:
-            self._recorded.commit(step, y, mask)
+            recorded = self._recorded.commit(step, y, mask)
         else:
-            self.method.commit(self._state, step, y, mask)
+            self.method.commit(self._now, step, y, mask)
         self.last = None
+        return recorded
 
     def reset(self) -> None:
         """Forget everything: all streams are as new."""
-        self._begin()
-        self._spaces.clear()
-        self.last = None
+        try:
+            self._settle()
+        finally:
+            self._begin()
+            self._spaces.clear()
+            self.last = None
 
     def _as_mask(self, mask: Any) -> Tensor:
         device = self.method.device

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Self
@@ -61,6 +62,10 @@ class CombinerStep:
     """(n, W) the memory's belief after correction; None leaves it as it was."""
 
 
+DEFAULT = "stream"
+"""The kind that did better wherever both were tried: ``docs/sequences.md``."""
+
+
 class Combiner(nn.Module):
     """A small recurrent network that learns how far to trust the memory.
 
@@ -70,7 +75,8 @@ class Combiner(nn.Module):
     Parameters
     ----------
     kind
-        ``label``: the paper's, one recurrent state per label. ``stream``: one per stream.
+        ``stream``, the default: one recurrent state per stream, and labels in memory scored by how
+        they came. ``label``: the paper's, one recurrent state per label.
     hidden
         Size of a recurrent state.
     theta
@@ -96,12 +102,21 @@ class Combiner(nn.Module):
 
     def __new__(cls, *args: Any, **options: Any) -> Self:
         """Make the subclass of the kind that was asked for."""
-        kind = options.get("kind", "label")
-        if cls is Combiner:
-            if kind not in Combiner.kinds:
-                raise ConfigError(f"kind is {kind!r}; there are {sorted(Combiner.kinds)}")
-            return super().__new__(Combiner.kinds[kind])  # type: ignore[return-value]
-        return super().__new__(cls)
+        if cls is not Combiner:
+            return super().__new__(cls)
+        kind = options.get("kind", DEFAULT)
+        if kind not in Combiner.kinds:
+            raise ConfigError(f"kind is {kind!r}; there are {sorted(Combiner.kinds)}")
+        made = Combiner.kinds[kind]
+        for name in options:
+            if name not in _options(made):
+                having = [k for k, c in Combiner.kinds.items() if name in _options(c)]
+                hint = f"; kind={having[0]!r} has it" if having else ""
+                raise ConfigError(
+                    f"a combiner of kind {kind!r} has no option {name!r}{hint}; its options are "
+                    f"{', '.join(sorted(_options(made)))}"
+                )
+        return super().__new__(made)  # type: ignore[return-value]
 
     def __init__(self, hidden: int = 16, theta: float = 0.5, seed: int = 0, **_: Any) -> None:
         super().__init__()
@@ -209,6 +224,11 @@ def gru(from_input: Tensor, from_state: Tensor, state: Tensor) -> Tensor:
 
 def _undefined(combiner: Combiner) -> UnsupportedError:
     return UnsupportedError(f"{type(combiner).__name__} does not define all a combiner must")
+
+
+def _options(kind: type[Combiner]) -> list[str]:
+    """What a kind of combiner can be told."""
+    return [name for name in inspect.signature(kind.__init__).parameters if name != "self"]
 
 
 def _checked(theta: float) -> float:

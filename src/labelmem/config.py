@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
 from labelmem.errors import ConfigError
 
 __all__ = ["MemoryConfig"]
+
+_ALWAYS = "always"
 
 
 @dataclass(frozen=True)
@@ -57,3 +60,26 @@ class MemoryConfig:
                 raise ConfigError(f"{name} is {limit!r}; it must be a whole number from 1, or None")
         if self.evict not in ("oldest", "weight"):
             raise ConfigError(f"evict is {self.evict!r}; it must be 'oldest' or 'weight'")
+
+    def plain(self) -> dict[str, Any]:
+        """The options as JSON and TOML can hold them: they have no infinity.
+
+        Examples
+        --------
+        >>> MemoryConfig(margin=math.inf).plain()["margin"]
+        'always'
+        """
+        options = asdict(self)
+        return options | ({"margin": _ALWAYS} if self.margin == math.inf else {})
+
+    @classmethod
+    def from_plain(cls, options: Mapping[str, Any]) -> MemoryConfig:
+        """What :meth:`plain` wrote; options that it does not say are the usual ones.
+
+        Examples
+        --------
+        >>> MemoryConfig.from_plain({"margin": "always"}).margin
+        inf
+        """
+        always = {"margin": math.inf} if options.get("margin") == _ALWAYS else {}
+        return cls(**(dict(options) | always))

@@ -54,9 +54,9 @@ def finite(x: Tensor) -> bool:
     (True, False)
     """
     # A finite sum has finite parts; an infinite one may be an overflow, so then all are looked at.
-    total = x.detach().sum()
     if recording():
-        return believed(torch.isfinite(total))
+        return believed(lambda: x.detach().sum().abs() < math.inf)
+    total = x.detach().sum()
     return math.isfinite(float(total)) or bool(torch.isfinite(x).all())
 
 

@@ -1,9 +1,5 @@
 # mypy: disable-error-code="no-untyped-def, untyped-decorator, no-untyped-call"
-"""Eq. 4 for all labels of all streams in one pass: a state is read once and written once.
-
-The gradient makes the gates anew from the state it starts from: between the two passes nothing is
-kept but what was there before the step.
-"""
+"""Eq. 4 for all labels of all streams in one pass: a state is read once and written once."""
 
 from __future__ import annotations
 
@@ -12,12 +8,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from labelmem.kernels_triton import tl, triton
+from labelmem.kernels_label_gradient import gate_weight, label_gradient, padded_units
+from labelmem.kernels_triton import INTERPRETED, tl, triton
 
-__all__ = ["LabelWeights", "keep_rows", "label_step"]
+__all__ = ["LabelWeights", "label_step"]
 
-_TILE = 2048  # numbers of a state that one program holds at a time
-_SPLITS = 8  # programs for one stream's gradient; each adds up its own part of the weights'
+_FORM: dict[str, Any] = {"BLOCK": 64, "TILES": 8, "AHEAD": True, "num_warps": 4}
+"""How a step is cut into programs of ``TILES`` times ``BLOCK`` labels, for states of 16 units, and
+whether states are fetched one tile ahead. ``benchmarks/gpu.py --forms`` compares such forms."""
 
 LabelWeights = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
 """weight_mu (3 hidden, hidden), bias_mu (3 hidden,), weight_scores (3 hidden, 2), weight_theta
@@ -44,12 +42,6 @@ def label_step(
     return new, theta
 
 
-def keep_rows(mask: Tensor, new: Tensor, old: Tensor) -> None:
-    """Put the rows of ``old`` into ``new`` (n, …) where the mask is False; others cost nothing."""
-    size = old[0].numel()
-    _keep[(len(old), triton.cdiv(size, 4096))](mask, new, old, size, BLOCK=4096)
-
-
 class _LabelStep(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *given: Tensor) -> tuple[Tensor, Tensor]:
@@ -59,13 +51,7 @@ class _LabelStep(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, by_new: Tensor, by_theta: Tensor) -> Any:
         given = [*ctx.saved_tensors, by_new.contiguous(), by_theta.contiguous()]
-        return _backward(*given)
-
-
-def _sizes(mu: Tensor) -> dict[str, int]:
-    """Units, units with padding, and labels at a time."""
-    padded = max(16, triton.next_power_of_2(mu.shape[2]))
-    return {"H": mu.shape[2], "P": padded, "BLOCK": max(16, _TILE // padded)}
+        return label_gradient(*given)
 
 
 def _forward(
@@ -81,226 +67,133 @@ def _forward(
     out: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     n, slots, _ = mu.shape
-    sizes = _sizes(mu)
+    units = padded_units(mu.shape[2])
     new = torch.empty_like(mu, memory_format=torch.contiguous_format) if out is None else out
     theta = torch.empty_like(r, memory_format=torch.contiguous_format)
     given = [x.contiguous() for x in (mu, r, s, shared, weight_mu, bias_mu, weight_scores)]
-    blocks = triton.cdiv(slots, sizes["BLOCK"])
-    _step[(n * blocks,)](*given, weight_theta, bias_theta, new, theta, slots, blocks, **sizes)
+    form = _FORM | {"BLOCK": max(16, _FORM["BLOCK"] * 16 // units)}
+    programs = triton.cdiv(slots, form["BLOCK"] * form["TILES"])
+    told = (weight_theta, bias_theta, new, theta, slots, programs)
+    _step[(n * programs,)](*given, *told, H=mu.shape[2], P=units, EXACT=INTERPRETED, **form)
     return new, theta
 
 
-def _backward(
-    mu: Tensor,
-    r: Tensor,
-    s: Tensor,
-    shared: Tensor,
-    weight_mu: Tensor,
-    bias_mu: Tensor,
-    weight_scores: Tensor,
-    weight_theta: Tensor,
-    bias_theta: Tensor,
-    by_new: Tensor,
-    by_theta: Tensor,
-) -> tuple[Tensor, ...]:
-    (n, slots, h), sizes = mu.shape, _sizes(mu)
-    p, splits = sizes["P"], min(_SPLITS, triton.cdiv(slots, sizes["BLOCK"]))
-    of_mu, of_r, of_s = torch.empty_like(by_new), torch.empty_like(by_theta), torch.empty_like(r)
-    matrices = mu.new_empty(n * splits, 3, p, p)
-    vectors = mu.new_empty(n * splits, 12, p)
-    given = [x.contiguous() for x in (mu, r, s, shared, weight_mu, bias_mu, weight_scores)]
-    own = (of_mu, of_r, of_s, matrices, vectors)
-    _gradient[(n * splits,)](
-        *given, weight_theta, bias_theta, by_new, by_theta, *own, slots, splits, **sizes
-    )
-    of_weight = matrices.sum(dim=0)[:, :h, :h].reshape(3 * h, h)
-    rows = vectors.view(n, splits, 12, p)[..., :h].sum(dim=1)
-    of_shared = rows[:, :3].reshape(n, 3 * h)
-    total = rows.sum(dim=0)
-    of_scores = torch.stack([total[3:6].reshape(-1), total[6:9].reshape(-1)], dim=1)
-    of_bias = torch.cat([total[0], total[1], total[9]])
-    of_start = vectors[:, 11, 0].sum().view_as(bias_theta)
-    return of_mu, of_r, of_s, of_shared, of_weight, of_bias, of_scores, total[10], of_start
-
-
 @triton.jit
-def _keep(mask, new, old, size, BLOCK: tl.constexpr):
-    row = tl.program_id(0).to(tl.int64)
-    if tl.load(mask + row):
-        return
-    place = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    there = place < size
-    tl.store(new + row * size + place, tl.load(old + row * size + place, mask=there), mask=there)
-
-
-@triton.jit
-def _sigmoid(x):
-    return 1 / (1 + tl.exp(-x))
-
-
-@triton.jit
-def _gate_weight(weight_mu, gate: tl.constexpr, H: tl.constexpr, P: tl.constexpr):
-    """(P, P) the weights of one gate, inputs down, units across."""
-    unit = tl.arange(0, P)
-    there = (unit[:, None] < H) & (unit[None, :] < H)
-    return tl.load(
-        weight_mu + (gate * H + unit[None, :]) * H + unit[:, None], mask=there, other=0.0
+def _power(x, EXACT: tl.constexpr):
+    """Two to the x; a device that need not care for the tiniest numbers has one instruction."""
+    if EXACT:
+        return tl.exp2(x)
+    return tl.inline_asm_elementwise(
+        "ex2.approx.ftz.f32 $0, $1;", "=f,f", [x], dtype=tl.float32, is_pure=True, pack=1
     )
 
 
 @triton.jit
-def _from_mu(old, weight_mu, bias_mu, gate: tl.constexpr, H: tl.constexpr, P: tl.constexpr):
-    """What the states put into one gate."""
-    unit = tl.arange(0, P)
-    weight = _gate_weight(weight_mu, gate, H, P)
-    bias = tl.load(bias_mu + gate * H + unit, mask=unit < H, other=0.0)
-    return tl.dot(old, weight, input_precision="tf32x3") + bias[None, :]
+def _inverse(x, EXACT: tl.constexpr):
+    """One over x, likewise."""
+    if EXACT:
+        return 1 / x
+    return tl.inline_asm_elementwise(
+        "rcp.approx.ftz.f32 $0, $1;", "=f,f", [x], dtype=tl.float32, is_pure=True, pack=1
+    )
 
 
 @triton.jit
-def _from_input(
-    shared, weight_scores, row, r, s, gate: tl.constexpr, H: tl.constexpr, P: tl.constexpr
-):
-    """What the step and the label's scores put into one gate."""
+def _coarse(x):
+    """The first eleven bits of numbers, all that a tensor core looks at."""
+    return (x.to(tl.int32, bitcast=True) & -8192).to(tl.float32, bitcast=True)
+
+
+@triton.jit
+def _product(coarse, fine, weight_coarse, weight_fine, acc):
+    """States times weights, both in two parts; what two fine parts make together is lost."""
+    acc = tl.dot(coarse, weight_fine, acc=acc, input_precision="tf32")
+    acc = tl.dot(fine, weight_coarse, acc=acc, input_precision="tf32")
+    return tl.dot(coarse, weight_coarse, acc=acc, input_precision="tf32")
+
+
+@triton.jit
+def _to_gate(
+    shared, weight_mu, bias_mu, weight_scores, row, scale,
+    gate: tl.constexpr, H: tl.constexpr, P: tl.constexpr,
+):  # fmt: skip
+    """Of one gate: what the stream puts in, the bias of the states, and three kinds of weights."""
     unit = tl.arange(0, P)
     used = unit < H
     same = tl.load(shared + row * (3 * H) + gate * H + unit, mask=used, other=0.0)
+    bias = tl.load(bias_mu + gate * H + unit, mask=used, other=0.0)
     by_r = tl.load(weight_scores + (gate * H + unit) * 2, mask=used, other=0.0)
     by_s = tl.load(weight_scores + (gate * H + unit) * 2 + 1, mask=used, other=0.0)
-    return same[None, :] + r[:, None] * by_r[None, :] + s[:, None] * by_s[None, :]
+    weight = gate_weight(weight_mu, gate, H, P)
+    weight = scale * weight
+    coarse = _coarse(weight)
+    return scale * same, scale * bias, scale * by_r, scale * by_s, coarse, weight - coarse
+
+
+@triton.jit
+def _states(mu, r, s, row, slot, limit, slots, H: tl.constexpr, P: tl.constexpr):
+    """States and scores of the labels at these slots, zero from the limit on."""
+    unit = tl.arange(0, P)
+    there = slot < limit
+    at = row * slots + slot
+    used = there[:, None] & (unit[None, :] < H)
+    old = tl.load(mu + at[:, None] * H + unit[None, :], mask=used, other=0.0)
+    r_y = tl.load(r + at, mask=there, other=0.0)
+    return old, r_y, tl.load(s + at, mask=there, other=0.0)
 
 
 @triton.jit
 def _step(
     mu, r, s, shared, weight_mu, bias_mu, weight_scores, weight_theta, bias_theta,
-    new, theta, slots, blocks, H: tl.constexpr, P: tl.constexpr, BLOCK: tl.constexpr,
+    new, theta, slots, programs, H: tl.constexpr, P: tl.constexpr, BLOCK: tl.constexpr,
+    TILES: tl.constexpr, AHEAD: tl.constexpr, EXACT: tl.constexpr,
 ):  # fmt: skip
     program = tl.program_id(0)
-    row = (program // blocks).to(tl.int64)
-    slot = (program % blocks) * BLOCK + tl.arange(0, BLOCK)
+    row = (program // programs).to(tl.int64)
     unit = tl.arange(0, P)
-    there = slot < slots
-    place = (row * slots + slot)[:, None] * H + unit[None, :]
-    used = there[:, None] & (unit[None, :] < H)
-    old = tl.load(mu + place, mask=used, other=0.0)
-    r_y = tl.load(r + row * slots + slot, mask=there, other=0.0)
-    s_y = tl.load(s + row * slots + slot, mask=there, other=0.0)
-    x = _from_input(shared, weight_scores, row, r_y, s_y, 0, H, P)
-    reset = _sigmoid(x + _from_mu(old, weight_mu, bias_mu, 0, H, P))
-    x = _from_input(shared, weight_scores, row, r_y, s_y, 2, H, P)
-    # tanh by the one exponential that the device has.
-    fresh = 2 * _sigmoid(2 * (x + reset * _from_mu(old, weight_mu, bias_mu, 2, H, P))) - 1
-    x = _from_input(shared, weight_scores, row, r_y, s_y, 1, H, P)
-    update = _sigmoid(x + _from_mu(old, weight_mu, bias_mu, 1, H, P))
-    moved = fresh + update * (old - fresh)
-    tl.store(new + place, moved, mask=used)
-    to_theta = tl.load(weight_theta + unit, mask=unit < H, other=0.0)
-    z = tl.sum(moved * to_theta[None, :], axis=1) + tl.load(bias_theta)
-    tl.store(theta + row * slots + slot, _sigmoid(z), mask=there)
-
-
-@triton.jit
-def _gradient(
-    mu, r, s, shared, weight_mu, bias_mu, weight_scores, weight_theta, bias_theta,
-    by_new, by_theta, of_mu, of_r, of_s, matrices, vectors,
-    slots, splits, H: tl.constexpr, P: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    program = tl.program_id(0).to(tl.int64)
-    row = program // splits
-    unit = tl.arange(0, P)
-    to_theta = tl.load(weight_theta + unit, mask=unit < H, other=0.0)
-    of_reset = tl.zeros((P, P), tl.float32)  # the gates' weights, units down, inputs across
-    of_update = tl.zeros((P, P), tl.float32)
-    of_fresh = tl.zeros((P, P), tl.float32)
-    shared_0 = tl.zeros((P,), tl.float32)
-    shared_1 = tl.zeros((P,), tl.float32)
-    shared_2 = tl.zeros((P,), tl.float32)
-    by_r_0 = tl.zeros((P,), tl.float32)
-    by_r_1 = tl.zeros((P,), tl.float32)
-    by_r_2 = tl.zeros((P,), tl.float32)
-    by_s_0 = tl.zeros((P,), tl.float32)
-    by_s_1 = tl.zeros((P,), tl.float32)
-    by_s_2 = tl.zeros((P,), tl.float32)
-    of_bias = tl.zeros((P,), tl.float32)
-    of_to_theta = tl.zeros((P,), tl.float32)
-    of_start = tl.zeros((P,), tl.float32)
-    for first in range((program % splits) * BLOCK, slots, splits * BLOCK):
-        slot = first + tl.arange(0, BLOCK)
+    # Gates are made of powers of two: sigmoid(x) is 1 / (1 + 2^-cx), tanh(x) needs 2^-2cx.
+    c = -1.4426950408889634
+    same_0, bias_0, r_0, s_0, coarse_0, fine_0 = _to_gate(
+        shared, weight_mu, bias_mu, weight_scores, row, c, 0, H, P
+    )
+    same_1, bias_1, r_1, s_1, coarse_1, fine_1 = _to_gate(
+        shared, weight_mu, bias_mu, weight_scores, row, c, 1, H, P
+    )
+    same_2, bias_2, r_2, s_2, coarse_2, fine_2 = _to_gate(
+        shared, weight_mu, bias_mu, weight_scores, row, 2 * c, 2, H, P
+    )
+    same_0, same_1 = same_0 + bias_0, same_1 + bias_1
+    to_theta = c * tl.load(weight_theta + unit, mask=unit < H, other=0.0)
+    start = c * tl.load(bias_theta)
+    slot = (program % programs) * (BLOCK * TILES) + tl.arange(0, BLOCK)
+    # The next states are on their way while these are worked on.
+    ahead, r_ahead, s_ahead = _states(mu, r, s, row, slot, slots, slots, H, P)
+    for tile in range(TILES):
+        old, r_y, s_y = ahead, r_ahead[:, None], s_ahead[:, None]
+        if AHEAD:
+            limit = tl.where(tile + 1 < TILES, slots, 0)
+            ahead, r_ahead, s_ahead = _states(mu, r, s, row, slot + BLOCK, limit, slots, H, P)
+        coarse = _coarse(old)
+        fine = old - coarse
+        x = same_0[None, :] + r_y * r_0[None, :] + s_y * s_0[None, :]
+        x = _product(coarse, fine, coarse_0, fine_0, x)
+        reset = _inverse(1 + _power(x, EXACT), EXACT)
+        x = same_1[None, :] + r_y * r_1[None, :] + s_y * s_1[None, :]
+        x = _product(coarse, fine, coarse_1, fine_1, x)
+        a = _power(tl.minimum(x, 60.0), EXACT)
+        x = same_2[None, :] + r_y * r_2[None, :] + s_y * s_2[None, :]
+        state = tl.zeros((BLOCK, P), tl.float32) + bias_2[None, :]
+        state = _product(coarse, fine, coarse_2, fine_2, state)
+        b = _power(tl.minimum(x + reset * state, 60.0), EXACT)
+        # fresh = (1 - b) / (1 + b) and update = 1 / (1 + a): one division makes both.
+        moved = ((1 - b) * a + old * (1 + b)) * _inverse((1 + a) * (1 + b), EXACT)
         there = slot < slots
         place = (row * slots + slot)[:, None] * H + unit[None, :]
-        used = there[:, None] & (unit[None, :] < H)
-        old = tl.load(mu + place, mask=used, other=0.0)
-        r_y = tl.load(r + row * slots + slot, mask=there, other=0.0)
-        s_y = tl.load(s + row * slots + slot, mask=there, other=0.0)
-        # The step again.
-        x = _from_input(shared, weight_scores, row, r_y, s_y, 0, H, P)
-        reset = _sigmoid(x + _from_mu(old, weight_mu, bias_mu, 0, H, P))
-        x = _from_input(shared, weight_scores, row, r_y, s_y, 1, H, P)
-        update = _sigmoid(x + _from_mu(old, weight_mu, bias_mu, 1, H, P))
-        state = _from_mu(old, weight_mu, bias_mu, 2, H, P)
-        x = _from_input(shared, weight_scores, row, r_y, s_y, 2, H, P)
-        fresh = 2 * _sigmoid(2 * (x + reset * state)) - 1
-        moved = fresh + update * (old - fresh)
-        z = tl.sum(moved * to_theta[None, :], axis=1) + tl.load(bias_theta)
-        theta = _sigmoid(z)
-        # And back. Places beyond the labels have no slope, whatever the bias made of them.
-        slope = tl.load(by_theta + row * slots + slot, mask=there, other=0.0) * theta * (1 - theta)
-        own = tl.load(by_new + place, mask=used, other=0.0) + slope[:, None] * to_theta[None, :]
-        d_fresh = own * (1 - update) * (1 - fresh * fresh)
-        d_state = d_fresh * reset
-        d_reset = d_fresh * state * reset * (1 - reset)
-        d_update = own * (old - fresh) * update * (1 - update)
-        back = own * update
-        back += tl.dot(
-            d_reset, tl.trans(_gate_weight(weight_mu, 0, H, P)), input_precision="tf32x3"
-        )
-        back += tl.dot(
-            d_update, tl.trans(_gate_weight(weight_mu, 1, H, P)), input_precision="tf32x3"
-        )
-        back += tl.dot(
-            d_state, tl.trans(_gate_weight(weight_mu, 2, H, P)), input_precision="tf32x3"
-        )
-        tl.store(of_mu + place, back, mask=used)
-        of_reset += tl.dot(tl.trans(d_reset), old, input_precision="tf32x3")
-        of_update += tl.dot(tl.trans(d_update), old, input_precision="tf32x3")
-        of_fresh += tl.dot(tl.trans(d_state), old, input_precision="tf32x3")
-        shared_0 += tl.sum(d_reset, axis=0)
-        shared_1 += tl.sum(d_update, axis=0)
-        shared_2 += tl.sum(d_fresh, axis=0)
-        by_r_0 += tl.sum(d_reset * r_y[:, None], axis=0)
-        by_r_1 += tl.sum(d_update * r_y[:, None], axis=0)
-        by_r_2 += tl.sum(d_fresh * r_y[:, None], axis=0)
-        by_s_0 += tl.sum(d_reset * s_y[:, None], axis=0)
-        by_s_1 += tl.sum(d_update * s_y[:, None], axis=0)
-        by_s_2 += tl.sum(d_fresh * s_y[:, None], axis=0)
-        of_bias += tl.sum(d_state, axis=0)
-        of_to_theta += tl.sum(slope[:, None] * moved, axis=0)
-        of_start += tl.where(unit == 0, tl.sum(slope, axis=0), 0.0)
-        score = weight_scores + unit * 2
-        r_0 = tl.load(score, mask=unit < H, other=0.0)
-        r_1 = tl.load(score + 2 * H, mask=unit < H, other=0.0)
-        r_2 = tl.load(score + 4 * H, mask=unit < H, other=0.0)
-        total = d_reset * r_0[None, :] + d_update * r_1[None, :] + d_fresh * r_2[None, :]
-        tl.store(of_r + row * slots + slot, tl.sum(total, axis=1), mask=there)
-        s_0 = tl.load(score + 1, mask=unit < H, other=0.0)
-        s_1 = tl.load(score + 2 * H + 1, mask=unit < H, other=0.0)
-        s_2 = tl.load(score + 4 * H + 1, mask=unit < H, other=0.0)
-        total = d_reset * s_0[None, :] + d_update * s_1[None, :] + d_fresh * s_2[None, :]
-        tl.store(of_s + row * slots + slot, tl.sum(total, axis=1), mask=there)
-    square = matrices + program * (3 * P * P) + unit[:, None] * P + unit[None, :]
-    tl.store(square, of_reset)
-    tl.store(square + P * P, of_update)
-    tl.store(square + 2 * P * P, of_fresh)
-    line = vectors + program * (12 * P) + unit
-    tl.store(line, shared_0)
-    tl.store(line + P, shared_1)
-    tl.store(line + 2 * P, shared_2)
-    tl.store(line + 3 * P, by_r_0)
-    tl.store(line + 4 * P, by_r_1)
-    tl.store(line + 5 * P, by_r_2)
-    tl.store(line + 6 * P, by_s_0)
-    tl.store(line + 7 * P, by_s_1)
-    tl.store(line + 8 * P, by_s_2)
-    tl.store(line + 9 * P, of_bias)
-    tl.store(line + 10 * P, of_to_theta)
-    tl.store(line + 11 * P, of_start)
+        tl.store(new + place, moved, mask=there[:, None] & (unit[None, :] < H))
+        z = tl.sum(moved * to_theta[None, :], axis=1) + start
+        gate = _inverse(1 + _power(z, EXACT), EXACT)
+        tl.store(theta + row * slots + slot, gate, mask=there)
+        slot += BLOCK
+        if not AHEAD:
+            limit = tl.where(tile + 1 < TILES, slots, 0)
+            ahead, r_ahead, s_ahead = _states(mu, r, s, row, slot, limit, slots, H, P)

@@ -13,34 +13,26 @@ from labelmem.kernels_triton import tl, triton
 
 __all__ = ["Cells", "read_many", "write_many"]
 
-_TILE = 4096  # numbers of the cells that one program holds at a time
-
 Cells = dict[str, Tensor]
 """The memory's tensors by name."""
 
 
 def read_many(
-    cells: Cells, k: int, h: Tensor, lam: float, delta: float
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Eq. 3 over the first ``k`` positions: label, alpha, weight, score, cosine, age, (n, k) each.
+    cells: Cells, k: int, cosine: Tensor, lam: float, delta: float
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Eq. 3 over the first ``k`` positions: label, alpha, weight, score and age, (n, k) each.
 
     They are copies: a later write does not change them.
     """
-    n, held, dim = cells["v"].shape
-    cosine, alpha, weight, score = (h.new_empty(n, k) for _ in range(4))
+    n, held = cells["label"].shape
+    alpha, weight, score = (cosine.new_empty(n, k) for _ in range(3))
     label, age = cells["label"].new_empty(n, k), cells["written"].new_empty(n, k)
-    h = h.contiguous()
-    wide = triton.next_power_of_2(dim)
-    block = max(1, _TILE // wide)
-    _cosines[(n, triton.cdiv(k, block))](
-        h, cells["v"], cosine, held, k, D=dim, WIDE=wide, BLOCK=block
-    )
     told = (label, alpha, weight, score, age)
     stored = (cells["label"], cells["alpha"], cells["written"], cells["time"])
-    tiny = torch.finfo(h.dtype).tiny
+    tiny = torch.finfo(cosine.dtype).tiny
     padded = triton.next_power_of_2(k)
     _scores[(n,)](*stored, cosine, *told, held, k, lam, delta, tiny, BLOCK=padded)
-    return label, alpha, weight, score, cosine, age
+    return told
 
 
 def write_many(
@@ -72,27 +64,9 @@ def write_many(
         h.contiguous(), y.contiguous(), P, seen, wrote, fades, *(cells[name] for name in names),
         held, k, P.shape[1], capacity, 0.0 if always else config.margin, config.decay,
         ALWAYS=always, OLDEST=config.evict == "oldest", FADES=len(fades),
-        D=dim, WIDE=triton.next_power_of_2(dim), BLOCK=triton.next_power_of_2(k), SCAN=1024,
+        D=dim, WIDE=triton.next_power_of_2(dim), BLOCK=triton.next_power_of_2(k), SCAN=4096,
     )  # fmt: skip
     return wrote
-
-
-@triton.jit
-def _cosines(
-    h, v, cosine, held, k, D: tl.constexpr, WIDE: tl.constexpr, BLOCK: tl.constexpr
-):  # fmt: skip
-    row = tl.program_id(0).to(tl.int64)
-    cell = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    part = tl.arange(0, WIDE)
-    x = tl.load(h + row * D + part, mask=part < D, other=0.0)
-    place = (row * held + cell)[:, None] * D + part[None, :]
-    there = (cell < k)[:, None] & (part < D)[None, :]
-    stored = tl.load(v + place, mask=there, other=0.0)
-    long = tl.sqrt(tl.sum(x * x, axis=0))
-    x = x / tl.where(long > 0, long, 1.0)
-    size = tl.sqrt(tl.sum(stored * stored, axis=1))
-    dot = tl.sum(stored * x[None, :], axis=1)
-    tl.store(cosine + row * k + cell, dot / tl.where(size > 0, size, 1.0), mask=cell < k)
 
 
 @triton.jit

@@ -1,5 +1,5 @@
 # mypy: disable-error-code="no-untyped-def, untyped-decorator, no-untyped-call"
-"""Eq. 5 of many streams in two passes over the labels; the second finds them in the cache."""
+"""Eq. 1 and 5 of many streams: each row of labels is read once where a program can hold it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,26 @@ from torch import Tensor
 
 from labelmem.kernels_triton import tl, triton
 
-__all__ = ["mixed"]
+__all__ = ["believed_by_model", "mixed"]
 
-_BLOCK = 2048
+_MOST = 16384  # labels that one program holds at a time
+
+
+def _cut(width: int) -> dict[str, int]:
+    """Labels at a time, and the warps that hold them: all, or few enough for sums of each."""
+    block = max(1024, triton.next_power_of_2(width))
+    block = block if block <= _MOST else min(4096, _MOST)
+    return {"BLOCK": block, "num_warps": 16 if block > 4096 else 8}
+
+
+def believed_by_model(logits: Tensor, width: int) -> Tensor:
+    """:func:`labelmem.functional.model_score`, with zeros for labels that the model lacks."""
+    n, own = logits.shape
+    r = torch.empty((n, width), dtype=logits.dtype, device=logits.device)
+    if n and width:
+        cut = _cut(width)
+        _softmax[(n,)](logits.contiguous(), r, own, width, ONCE=width <= cut["BLOCK"], **cut)
+    return r
 
 
 def mixed(r: Tensor, s: Tensor, theta: Tensor, partition: bool) -> Tensor:
@@ -29,44 +46,91 @@ def mixed(r: Tensor, s: Tensor, theta: Tensor, partition: bool) -> Tensor:
     P = torch.empty((n, width), dtype=r.dtype, device=r.device)
     r, s = r.contiguous(), s.contiguous()
     if n and width:
-        _mix[(n,)](r, s, theta, P, width, *theta.stride(), partition, BLOCK=_BLOCK, num_warps=8)
+        cut = _cut(width)
+        once = width <= cut["BLOCK"]
+        _mix[(n,)](r, s, theta, P, width, *theta.stride(), partition, ONCE=once, **cut)
     return P
 
 
 @triton.jit
-def _mix(
-    r, s, theta, P, width, theta_row, theta_column, partition: tl.constexpr, BLOCK: tl.constexpr
-):
+def _softmax(logits, r, own, width, ONCE: tl.constexpr, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
     place = tl.arange(0, BLOCK)
-    zero = tl.zeros((BLOCK,), tl.float32)
-    rest, from_model, from_memory, held = zero, zero, zero, zero
-    for first in range(0, width, BLOCK):
-        y = first + place
-        there = y < width
-        r_y = tl.load(r + row * width + y, mask=there, other=0.0)
-        s_y = tl.load(s + row * width + y, mask=there, other=0.0)
-        gate = tl.load(theta + row * theta_row + y * theta_column, mask=there, other=0.0)
-        if partition:
-            r_y = tl.where(s_y > 0, 0.0, r_y)
-        rest += r_y
-        from_model += (1 - gate) * r_y
-        from_memory += gate * s_y
-        held = tl.maximum(held, s_y)
+    if ONCE:
+        x = tl.load(logits + row * own + place, mask=place < own, other=-float("inf"))
+        e = tl.exp(x - tl.max(x, axis=0))
+        tl.store(r + row * width + place, e / tl.sum(e, axis=0), mask=place < width)
+    else:
+        high = tl.full((BLOCK,), -float("inf"), tl.float32)
+        for first in range(0, own, BLOCK):
+            y = first + place
+            x = tl.load(logits + row * own + y, mask=y < own, other=-float("inf"))
+            high = tl.maximum(high, x)
+        top = tl.max(high, axis=0)
+        total = tl.zeros((BLOCK,), tl.float32)
+        for first in range(0, own, BLOCK):
+            y = first + place
+            x = tl.load(logits + row * own + y, mask=y < own, other=-float("inf"))
+            total += tl.exp(x - top)
+        whole = tl.sum(total, axis=0)
+        for first in range(0, width, BLOCK):
+            y = first + place
+            x = tl.load(logits + row * own + y, mask=y < own, other=-float("inf"))
+            tl.store(r + row * width + y, tl.exp(x - top) / whole, mask=y < width)
+
+
+@triton.jit
+def _parts(r, s, theta, row, y, width, theta_row, theta_column, partition: tl.constexpr):
+    """What model and memory say of the labels y, and the memory's weight."""
+    there = y < width
+    r_y = tl.load(r + row * width + y, mask=there, other=0.0)
+    s_y = tl.load(s + row * width + y, mask=there, other=0.0)
+    gate = tl.load(theta + row * theta_row + y * theta_column, mask=there, other=0.0)
+    if partition:
+        r_y = tl.where(s_y > 0, 0.0, r_y)
+    return r_y, s_y, gate
+
+
+@triton.jit
+def _shares(rest, from_model, from_memory, held, partition: tl.constexpr):
+    """What r is scaled by, whether there is a memory, and one over the total."""
     left = tl.sum(rest, axis=0)
     scale = 1.0
     if partition:
         scale = 1 / tl.where(left > 0, left, 1.0)
     total = scale * tl.sum(from_model, axis=0) + tl.sum(from_memory, axis=0)
     holds = (tl.max(held, axis=0) > 0) & (total > 0)
-    whole = 1 / tl.where(holds, total, 1.0)
-    for first in range(0, width, BLOCK):
-        y = first + place
-        there = y < width
-        r_y = tl.load(r + row * width + y, mask=there, other=0.0)
-        s_y = tl.load(s + row * width + y, mask=there, other=0.0)
-        gate = tl.load(theta + row * theta_row + y * theta_column, mask=there, other=0.0)
-        if partition:
-            r_y = tl.where(s_y > 0, 0.0, r_y) * scale
+    return scale, holds, 1 / tl.where(holds, total, 1.0)
+
+
+@triton.jit
+def _mix(
+    r, s, theta, P, width, theta_row, theta_column, partition: tl.constexpr,
+    ONCE: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    row = tl.program_id(0).to(tl.int64)
+    place = tl.arange(0, BLOCK)
+    if ONCE:
+        r_y, s_y, gate = _parts(r, s, theta, row, place, width, theta_row, theta_column, partition)
+        scale, holds, whole = _shares(r_y, (1 - gate) * r_y, gate * s_y, s_y, partition)
+        r_y *= scale
         p_y = tl.where(holds, ((1 - gate) * r_y + gate * s_y) * whole, r_y)
-        tl.store(P + row * width + y, p_y, mask=there)
+        tl.store(P + row * width + place, p_y, mask=place < width)
+    else:
+        zero = tl.zeros((BLOCK,), tl.float32)
+        rest, from_model, from_memory, held = zero, zero, zero, zero
+        for first in range(0, width, BLOCK):
+            r_y, s_y, gate = _parts(
+                r, s, theta, row, first + place, width, theta_row, theta_column, partition
+            )
+            rest += r_y
+            from_model += (1 - gate) * r_y
+            from_memory += gate * s_y
+            held = tl.maximum(held, s_y)
+        scale, holds, whole = _shares(rest, from_model, from_memory, held, partition)
+        for first in range(0, width, BLOCK):
+            y = first + place
+            r_y, s_y, gate = _parts(r, s, theta, row, y, width, theta_row, theta_column, partition)
+            r_y *= scale
+            p_y = tl.where(holds, ((1 - gate) * r_y + gate * s_y) * whole, r_y)
+            tl.store(P + row * width + y, p_y, mask=y < width)

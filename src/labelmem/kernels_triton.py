@@ -6,13 +6,17 @@ kernel there (:func:`labelmem.kernels.fused`).
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
 from types import SimpleNamespace
 from typing import Any
 
-__all__ = ["tl", "triton"]
+__all__ = ["INTERPRETED", "tl", "triton"]
+
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+"""Whether kernels run in Triton's interpreter, which is for tests and knows no device code."""
 
 
 def _as_it_is(function: Callable[..., Any]) -> Callable[..., Any]:

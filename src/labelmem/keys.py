@@ -26,6 +26,12 @@ class Key(ABC):
     def __call__(self, x: Any, h: Tensor, state: Any) -> tuple[Tensor, Any]:
         """The key (n, d) for inputs x and hidden vectors h, and the next state. Pure."""
 
+    def prepare(self, tokens: int) -> None:  # noqa: B027  # most keys have nothing to do
+        """Be ready for the tokens below ``tokens``: recorded steps cannot make room for more.
+
+        The adapter tells the size of the model's vocabulary.
+        """
+
     def blocks(self, dim: int) -> tuple[int, ...]:
         """Lengths of the key's parts, for h of length ``dim``; ``()`` is a key in one piece.
 
@@ -89,6 +95,11 @@ class Joined(Key):
         made = [key(x, h, own) for key, own in zip(self.keys, state, strict=True)]
         return torch.cat([key for key, _ in made], dim=1), tuple(own for _, own in made)
 
+    def prepare(self, tokens: int) -> None:
+        """All of them."""
+        for key in self.keys:
+            key.prepare(tokens)
+
     def blocks(self, dim: int) -> tuple[int, ...]:
         """The parts of all; a key in one piece cannot be joined into parts."""
         parts = [key.blocks(dim) for key in self.keys]
@@ -146,7 +157,8 @@ class RecentTokens(Key):
         tokens = torch.cat([x[:, None], state], dim=1)
         directions = self._table(tokens, h.device).to(h.dtype)
         known = (tokens >= 0)[..., None]
-        parts = directions[tokens.clamp(min=0)] * known
+        # Nothing lies beyond the table, but a recorded step is told of that only afterwards.
+        parts = directions[tokens.clamp(0, len(directions) - 1)] * known
         fade = self.fade ** torch.arange(self.last, device=h.device, dtype=h.dtype)
         key = parts * fade[:, None]
         if self.pair:  # the product of two random directions is a third, shared by no other pair
@@ -158,16 +170,21 @@ class RecentTokens(Key):
         """One for each token, and one for the pair."""
         return (self.dim,) * (self.last + self.pair)
 
-    def _table(self, tokens: Tensor, device: torch.device) -> Tensor:
-        """Directions of all tokens up to the largest; earlier ones stay as they are."""
-        if not believed((tokens < len(self._directions)).all()):
+    def prepare(self, tokens: int) -> None:
+        """Make directions for all of them; earlier ones stay as they are."""
+        if tokens > len(self._directions):
             # Blocks of their own seeds, so that a direction does not depend on the table's size.
             size = 4096
             blocks = []
-            for block in range(int(tokens.max()) // size + 1):
+            for block in range((tokens - 1) // size + 1):
                 generator = torch.Generator().manual_seed(self.seed * 1_000_003 + block)
                 blocks.append(torch.randn(size, self.dim, generator=generator))
             self._directions = torch.nn.functional.normalize(torch.cat(blocks), dim=1)
+
+    def _table(self, tokens: Tensor, device: torch.device) -> Tensor:
+        """Directions of all tokens up to the largest."""
+        if not believed(lambda: (tokens < len(self._directions)).all()):
+            self.prepare(int(tokens.max()) + 1)
         if self._directions.device != device:
             self._directions = self._directions.to(device)
         return self._directions

@@ -194,6 +194,8 @@ class LabelCombiner(Combiner, kind="label"):
     ) -> LabelState:
         """Make ``step`` current and remember its scores and whether they missed y."""
         assert isinstance(state, LabelState)
+        if state.spare is not None and recording() and fused(view.r, view.s):
+            return _swapped_many(state, step.mu, view, y, mask)
         missed = torch.stack([misses(view.r, y), misses(view.s, y)], dim=1)
         return self.commit(state, step, view.r, view.s, missed, mask)
 
@@ -278,16 +280,23 @@ def _swapped(
 ) -> LabelState:
     """A commit in place: the next mu is in the spare room already, and the two change places."""
     seen = torch.ones_like(missed[:, 0], dtype=torch.bool) if mask is None else mask
-    if fused(mu):
-        from labelmem.kernels_label import keep_rows
-
-        keep_rows(seen, mu, state.mu)
-    else:
-        mu.copy_(torch.where(seen[:, None, None], mu, state.mu))
+    mu.copy_(torch.where(seen[:, None, None], mu, state.mu))
     for old, new in ((state.r, r), (state.s, s)):
         part = old[:, 1 : 1 + new.shape[1]]
         part.copy_(torch.where(seen[:, None], new, part))
     missed = torch.where(seen[:, None], missed.to(mu.dtype), state.missed)
+    return replace(state, mu=mu, spare=state.mu, missed=missed)
+
+
+def _swapped_many(
+    state: LabelState, mu: Tensor, view: View, y: Tensor, mask: Tensor | None
+) -> LabelState:
+    """The same on a GPU, the misses found in the same pass over the scores."""
+    from labelmem.kernels_commit import keep_rows, keep_scores
+
+    seen = torch.ones_like(y, dtype=torch.bool) if mask is None else mask
+    keep_rows(seen, mu, state.mu)
+    missed = keep_scores(seen, y, (view.r, view.s), (state.r, state.s, state.missed))
     return replace(state, mu=mu, spare=state.mu, missed=missed)
 
 

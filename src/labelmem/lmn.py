@@ -169,9 +169,7 @@ class LMN(AroundModel, OnlineMethod[LMNState]):  # type: ignore[override]  # its
         s = read.spread(read.score, width)
         if logits is None:  # few-shot: the memory alone
             return LMNStep(x, s, memory_probs=s, key=key, read=read, recurrent=recurrent)
-        r = F.model_score(logits)
-        if width > r.shape[1]:
-            r = torch.nn.functional.pad(r, (0, width - r.shape[1]))
+        r = self._model_score(logits, width)
         combined = None
         self._check_form(state)
         if isinstance(self.combiner, Combiner):
@@ -185,6 +183,16 @@ class LMN(AroundModel, OnlineMethod[LMNState]):  # type: ignore[override]  # its
         else:
             P = self._mix(r, s, theta)
         return LMNStep(x, P, theta, r, s, h, key, read, combined, recurrent)
+
+    def _model_score(self, logits: Tensor, width: int) -> Tensor:
+        """Eq. 1, with zeros for the labels that are the streams' own."""
+        if fused(logits) and not logits.requires_grad:
+            from labelmem.kernels_mix import believed_by_model
+
+            return believed_by_model(logits, max(width, logits.shape[1]))
+        r = F.model_score(logits)
+        own = width - r.shape[1]
+        return torch.nn.functional.pad(r, (0, own)) if own > 0 else r
 
     def _mix(self, r: Tensor, s: Tensor, theta: Tensor) -> Tensor:
         """Eq. 5."""
@@ -227,7 +235,11 @@ class LMN(AroundModel, OnlineMethod[LMNState]):  # type: ignore[override]  # its
     def places(self, state: LMNState) -> Held | None:
         """Steps are recorded where no part of them waits for the device."""
         parts = (self.memory, self.combiner, self.backbone.model, self.key)
-        return Held(state) if self._kernel is None and can_record(self.device, *parts) else None
+        if self._kernel is not None or not can_record(self.device, *parts):
+            return None
+        if isinstance(self.key, Key):
+            self.key.prepare(len(self.known) + 1)  # the labels, and the start of a stream
+        return Held(state)
 
     def rebase(self, state: LMNState, step: Step, width: int) -> LMNStep:
         """Late label: the memory learns from what was predicted, the states move on from now."""

@@ -4,6 +4,9 @@ A step of a few hundred streams is hundreds of small operations, and starting ea
 longer than the work itself. A CUDA graph starts all of them at once. It always reads and writes the
 same bytes, so a recording belongs to the tensors the state consisted of: where those have moved,
 because a memory grew or a step was taken without the recording, a new one is made.
+
+Nobody waits for the device, so that it always has work: what a step took on trust is looked at when
+the next one begins. A step that was not fine has changed nothing until then.
 """
 
 from __future__ import annotations
@@ -15,8 +18,9 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from labelmem.errors import InputError, LabelMemError
 from labelmem.fast import alone
-from labelmem.lockstep_trust import on_trust
+from labelmem.lockstep_trust import Awaited, on_trust
 from labelmem.stepping import Places, Step, Stepping
 from labelmem.trees import leaves, tree_map
 
@@ -44,6 +48,9 @@ class _Recording:
     """Whether all that was taken on trust was so."""
     y: Tensor
     mask: Tensor
+    check: Graph
+    answers: Tensor
+    """Whether the prediction was fine, no id is below 0, and no label is a stream's own."""
     observe: Graph
     after: dict[str, Tensor]
     """What the state consists of afterwards."""
@@ -64,9 +71,9 @@ def padded(width: int, known: int) -> int:
 class RecordedLockstep:
     """Predicts and observes by repeating a recorded step.
 
-    The first step is taken plainly: it makes what is made only once. A step whose recording meets
-    something it took on trust and that is not so is taken plainly too, and that tells what is
-    wrong, if anything is.
+    The first step is taken plainly: it makes what is made only once. A step whose recording met
+    something it took on trust and that was not so is taken plainly too, once that is known, and
+    that tells what is wrong, if anything is.
 
     Parameters
     ----------
@@ -81,11 +88,17 @@ class RecordedLockstep:
         self._recordings: dict[Any, _Recording] = {}
         self._pool: Any = None
         self._open: _Recording | None = None
+        self._pending: _Recording | None = None
+        self._awaited: Awaited | None = None
+        self._width = 0
         self._ready = False
 
     @torch.no_grad()
     def advance(self, x: Any, width: int) -> Step:
         """What ``method.advance`` gives; all but ``probs`` is good until the next prediction."""
+        self.settle()
+        if self._open is not None and not bool(self._open.fine):  # its labels never came
+            self._again(self._open)
         self._open = None
         if not self._ready or not alone(_ANY):
             return self.method.advance(self.state, x, width)
@@ -95,27 +108,74 @@ class RecordedLockstep:
         for theirs, given in zip(leaves(recording.x), leaves(x), strict=True):
             theirs.copy_(given)
         recording.predict.replay()
-        step = _narrowed(recording.step, width)
-        if not bool(recording.fine):
-            self._forget()
-            return self.method.advance(self.state, x, width)
-        self._open = recording
-        return step
+        self._open, self._width = recording, width
+        return _narrowed(recording.step, width)
 
     @torch.no_grad()
-    def commit(self, step: Step, y: Tensor, mask: Tensor | None) -> None:
-        """What ``method.commit`` does with the step that :meth:`advance` gave last."""
+    def commit(self, step: Step, y: Tensor, mask: Tensor | None) -> bool:
+        """What ``method.commit`` does with the step that :meth:`advance` gave last.
+
+        Returns whether it was recorded; then :meth:`settle` tells later how it went.
+        """
         if self._open is None or not _good(self._open, y, mask):
             self.method.commit(self.state, step, y, mask)
+            self._open = None
             self.places.disturbed()
             self._ready = True
-            return
+            return False
         recording, self._open = self._open, None
         recording.y.copy_(y)
         recording.mask.fill_(True) if mask is None else recording.mask.copy_(mask)
+        recording.check.replay()
+        # Asked for before the work that follows, so that the answers come while it is done.
+        if self._awaited is None:
+            self._awaited = Awaited(recording.answers)
+        self._awaited.ask(recording.answers)
         recording.observe.replay()
         self.places.put(recording.after)
         self.places.wrote()
+        self._pending = recording
+        return True
+
+    @torch.no_grad()
+    def settle(self) -> Tensor | None:
+        """See how the last commit went; its labels (n,), 0 if masked, if some stream's are new.
+
+        Raises
+        ------
+        LabelMemError
+            What was wrong with it. Nothing was learned of that step.
+        """
+        if self._pending is None or self._awaited is None:
+            return None
+        recording, self._pending = self._pending, None
+        fine, whole, known = self._awaited.answers()
+        if not whole:
+            raise InputError(
+                "the labels that were observed last have an id below 0; expected label ids from 0. "
+                "Nothing was learned of them"
+            )
+        if not fine:
+            step = self._again(recording)
+            self.method.commit(self.state, step, recording.y, recording.mask)
+            self.places.disturbed()
+        return None if known else recording.y.where(recording.mask, 0)
+
+    def _again(self, recording: _Recording) -> Step:
+        """The prediction before, taken plainly since it was not fine; says what was wrong."""
+        self._forget()
+        try:
+            step = self.method.advance(self.state, recording.x, self._width)
+        except LabelMemError as error:
+            error.add_note("This concerns the prediction before the latest call.")
+            raise
+        given = recording.step.probs[:, : self._width]
+        if not torch.allclose(step.probs, given, rtol=0, atol=1e-4):
+            raise InputError(
+                "the prediction before was of inputs that its recording had made no room for, such "
+                "as tokens beyond those that Key.prepare was told of; predict it once more"
+            )
+        return step
 
     def _recording(self, x: Any, width: int) -> _Recording:
         shapes = tuple((leaf.shape, leaf.dtype) for leaf in leaves(x))
@@ -139,21 +199,29 @@ class RecordedLockstep:
             fine = torch.stack(doubts).all() if doubts else torch.ones_like(mask[0])
             return step, fine
 
-        def observe(step: Step) -> dict[str, Tensor]:
-            with on_trust():
-                self.method.commit(self.state, step, y, mask)
+        def check(fine: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+            whole = (y >= 0).all()
+            known = ((y < len(self.method.known)) | ~mask).all()
+            # A step that was not fine must leave all streams as they are.
+            return torch.stack([fine, whole, known]), y.clamp(min=0), mask & fine & whole
+
+        def observe(step: Step, labels: Tensor, seen: Tensor) -> dict[str, Tensor]:
+            with on_trust(ask=False):  # all of it is in the answers of the check
+                self.method.commit(self.state, step, labels, seen)
             after = _settled(before, self.places.tensors())
             self.places.put(before)
             return after
 
         # Once for real: what is made at its first use cannot be made in a recording.
         kept = {name: t.clone() for name, t in before.items()}
-        observe(predict()[0])
+        step, fine = predict()
+        observe(step, *check(fine)[1:])
         for name, t in before.items():
             t.copy_(kept.pop(name))
         predicted, (step, fine) = self.captured(predict)
-        observed, after = self.captured(lambda: observe(step))
-        return _Recording(x, predicted, step, fine, y, mask, observed, after)
+        checked, (answers, *learned) = self.captured(lambda: check(fine))
+        observed, after = self.captured(lambda: observe(step, *learned))
+        return _Recording(x, predicted, step, fine, y, mask, checked, answers, observed, after)
 
     def _forget(self) -> None:
         self._recordings.clear()
@@ -177,11 +245,11 @@ class RecordedLockstep:
 
 
 def _good(recording: _Recording, y: Tensor, mask: Tensor | None) -> bool:
-    """Whether labels and mask are what they should be: a recording could not refuse them."""
+    """Whether labels and mask have the form that they should: a recording could not refuse them."""
     alike = y.shape == recording.y.shape and not y.is_floating_point()
     if mask is not None:
         alike = alike and mask.shape == recording.mask.shape and mask.dtype == torch.bool
-    return alike and bool((y >= 0).all())
+    return alike
 
 
 def _settled(before: dict[str, Tensor], after: dict[str, Tensor]) -> dict[str, Tensor]:

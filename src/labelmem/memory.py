@@ -17,7 +17,7 @@ from labelmem.fast_mix import margin_lost
 from labelmem.fast_read import read_one
 from labelmem.kernels import FUSED_MOST, fused
 from labelmem.lockstep_trust import believed, recording
-from labelmem.reading import FADES, LabelPast, MemoryRead
+from labelmem.reading import FADES, LabelPast, LoneRead, MemoryRead
 
 __all__ = ["FADES", "LabelPast", "LabeledMemory", "MemoryRead"]
 
@@ -122,7 +122,7 @@ class LabeledMemory:
             if one.readable:
                 kernel, watched = (float(lam), float(delta)), self.blocks is not None
                 return read_one(one, array(h)[0], *kernel, int(self.time), watched)
-        if self._filled and self.blocks is None and not learned and self._fused(h):
+        if self._filled and not learned and self._fused(h):
             return self._read_many(h, float(lam), float(delta))
         k = self._filled
         v = self.v[:, :k] if self.dim else h.new_zeros(self.streams, 0, h.shape[1])
@@ -152,11 +152,18 @@ class LabeledMemory:
     def _read_many(self, h: Tensor, lam: float, delta: float) -> MemoryRead:
         """The read of many streams on a GPU."""
         from labelmem.kernels_memory import read_many
+        from labelmem.kernels_past import block_cosines, past_of
 
-        k = self._filled
-        cells = self._cells() | {"time": self.time}
-        label, alpha, weight, score, cosine, age = read_many(cells, k, h, lam, delta)
-        return MemoryRead(label, alpha, weight, score, self._groups(k), alpha, cosine, age)
+        k, past = self._filled, None
+        cells = self._cells() | {"used": self.used, "time": self.time}
+        parts = () if self.blocks is None else tuple(self.blocks) or (h.shape[1],)
+        cosine, own, size = block_cosines(self.v, self.used, k, h, parts)
+        label, alpha, weight, score, age = read_many(cells, k, cosine, lam, delta)
+        if self.blocks is not None:
+            writes, first, rates = past_of(cells, self.time, self._fades, k)
+            past = LabelPast(writes, age, first, rates, own, size)
+        told = (self._groups(k), alpha, cosine, age, past)
+        return LoneRead(label, alpha, weight, score, *told)
 
     def _alone(self, h: Tensor) -> bool:
         """Whether ``h`` can take the short way of one stream on a CPU."""
@@ -439,7 +446,7 @@ class LabeledMemory:
         if not F.finite(h):
             raise InputError("h has NaN or infinite values; nothing was written")
         n = self.streams
-        if y.shape != (n,) or y.is_floating_point() or not believed(y.min() >= 0):
+        if y.shape != (n,) or y.is_floating_point() or not believed(lambda: y.min() >= 0):
             raise InputError(
                 f"y has shape {tuple(y.shape)} and type {y.dtype}; expected {n} label ids from 0"
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -11,8 +12,9 @@ from torch import Tensor
 
 from labelmem.errors import InputError
 from labelmem.fast import Array, alone, array, places, tensor
+from labelmem.kernels import fused
 
-__all__ = ["FADES", "LabelPast", "MemoryRead"]
+__all__ = ["FADES", "LabelPast", "LoneRead", "MemoryRead"]
 
 FADES = (0.9, 0.97)
 """Rates of a label's writes are kept over about ten and about thirty observations."""
@@ -59,10 +61,14 @@ class MemoryRead:
     """Observations since the cell was last written, 1 for the latest."""
     past: LabelPast | None = None
     """How the label came so far, where the memory was asked to tell."""
+    lone: ClassVar[bool] = False
+    """Whether it is known that every cell is the only one of its label."""
 
     @property
     def leads(self) -> Tensor:
         """Whether a position holds the leading cell of a label."""
+        if self.lone:
+            return self.label >= 0
         columns = torch.arange(self.label.shape[1], device=self.label.device)
         return (self.label >= 0) & (self.group == columns)
 
@@ -85,6 +91,10 @@ class MemoryRead:
         """Values (n, K), zero but at leading cells, as (n, width): enough for all labels."""
         if alone(values):
             return self._spread_one(values, width)
+        if self.lone and width and fused(values) and not values.requires_grad:
+            from labelmem.kernels_past import spread_many
+
+            return spread_many(self.label, values, width)
         empty = values.new_zeros(values.shape[0], width)
         return empty.scatter_add(1, self.label.clamp(min=0), values)
 
@@ -94,3 +104,10 @@ class MemoryRead:
         spread = np.zeros(width, kept.dtype)
         spread[array(self.label)[0, self.lead]] = kept
         return tensor(spread)
+
+
+@dataclass(frozen=True)
+class LoneRead(MemoryRead):
+    """A read of a memory that has one cell for each label, by fused kernels."""
+
+    lone = True

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from labelmem import fast_stream as short
 from labelmem.combining import Combiner, CombinerState, CombinerStep, View, gru, misses
 from labelmem.fast import Array, alone, array, arrays, tensor
+from labelmem.kernels import fused
 from labelmem.lockstep_trust import constant
 from labelmem.memory import MemoryRead
 from labelmem.stream_look import (
@@ -30,6 +31,8 @@ from labelmem.stream_look import (
 __all__ = ["StreamCombiner", "StreamState"]
 
 _RATES = (0.7, 0.9, 0.97)  # shares of the last few, ten and thirty labels
+_UNITS = 256  # the most, of any layer, that fused kernels hold at a time
+_CELLS = 1024  # and the most positions
 _NOT_THERE = -8.0  # what a label that was not in memory counts as, in nats
 
 
@@ -52,6 +55,8 @@ class StreamStep(CombinerStep):
 
     guess: Tensor | None = None
     """(n, K) s from the labels' features alone, at the leading cells."""
+    best: Tensor | None = None
+    """(n,) the model's own best label, -1 for none, where fused kernels have looked for it."""
 
 
 class StreamCombiner(Combiner, kind="stream"):
@@ -141,7 +146,8 @@ class StreamCombiner(Combiner, kind="stream"):
         parts = self.parts or 1
         features, signals = FEATURES + 2 * parts, SIGNALS + 2 * parts
         seen = signals + self.ECHO + (dim if self.sees_h else 0)
-        self.gru = nn.GRU(seen, self.hidden, batch_first=True)
+        with torch.random.fork_rng(devices=[]):  # its own first weights are drawn for nothing
+            self.gru = nn.GRU(seen, self.hidden, batch_first=True)
         self.theta_inner = self.uniform(self.rescorer, self.hidden + signals + self.ECHO, generator)
         self.theta_outer = nn.Parameter(torch.zeros(self.rescorer))
         for name, parameter in self.gru.named_parameters():
@@ -179,6 +185,8 @@ class StreamCombiner(Combiner, kind="stream"):
         assert isinstance(state, StreamState)
         if alone(view.h) and not torch.is_grad_enabled() and not self.training:
             return self._forward_one(state, view)
+        if self._fused(view):
+            return self._forward_many(state, view)
         look = self.scaled(self.look(state.past, view))
         score, log_s = self._guess(look)
         seen = self._seen(look, log_s, state.echo, view.h)
@@ -190,6 +198,25 @@ class StreamCombiner(Combiner, kind="stream"):
         if not self.correct:
             return StreamStep(theta, mu, guess=guess)
         return StreamStep(theta, mu, view.read.spread(s, view.r.shape[1]), guess)
+
+    def _fused(self, view: View) -> bool:
+        """Whether a step of many streams on a GPU is taken by fused kernels."""
+        most = max(self.hidden, self.rescorer, view.h.shape[1] if self.sees_h else 0)
+        fits = most <= _UNITS and 0 < view.read.label.shape[1] <= _CELLS and view.r.shape[1] > 0
+        plain = torch.is_grad_enabled() or self.training
+        return view.read.lone and fits and not plain and fused(view.h, view.r, self.theta_outer)
+
+    def _forward_many(self, state: StreamState, view: View) -> StreamStep:
+        """The same for many streams on a GPU."""
+        from labelmem.kernels_stream import decide_many
+
+        weights = dict(self.named_parameters()) | dict(self.named_buffers())
+        h = view.h if self.sees_h else None
+        own = (state.past, state.echo, state.mu)
+        theta, s, guess, mu, best = decide_many(weights, *own, h, view.r, view.read)
+        theta = theta[:, None].expand_as(view.r)
+        corrected = view.read.spread(s, view.r.shape[1]) if self.correct else None
+        return StreamStep(theta, mu, corrected, guess, best)
 
     def _forward_one(self, state: StreamState, view: View) -> StreamStep:
         """The same for one stream on a CPU."""
@@ -222,10 +249,24 @@ class StreamCombiner(Combiner, kind="stream"):
         assert step.guess is not None
         if alone(view.h) and not torch.is_grad_enabled() and mask is None:
             return self._observe_one(state, step, view, int(y))
+        if step.best is not None:
+            return self._observe_many(state, step, view, y, mask)
         slot = slot_of(view.read, y)
         echo = _echo(step.guess.detach(), slot)
         past = self.remember(state.past, view, y, slot)
         return StreamState(step.mu, echo, past).where(mask, state)
+
+    def _observe_many(
+        self, state: StreamState, step: StreamStep, view: View, y: Tensor, mask: Tensor | None
+    ) -> StreamState:
+        """The same for many streams on a GPU."""
+        from labelmem.kernels_remember import remember_many
+
+        assert step.guess is not None and step.best is not None
+        rates = constant(_RATES, y.device, step.mu.dtype)
+        old = (state.mu, state.echo, state.past)
+        told = (view.read, step.guess, step.best)
+        return StreamState(*remember_many(*told, y, mask, rates, step.mu, old))
 
     def _observe_one(self, state: StreamState, step: StreamStep, view: View, y: int) -> StreamState:
         """The same for one stream on a CPU."""

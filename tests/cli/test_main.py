@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from typing import Any
@@ -35,9 +36,14 @@ def breakable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LABELMEM_DEBUG", raising=False)
 
 
-def python(*arguments: str) -> subprocess.CompletedProcess[str]:
+def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, *arguments], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env={**os.environ, **environment},
     )
 
 
@@ -78,6 +84,14 @@ def test_each_command_has_help_of_its_own(name: str) -> None:
     assert shown.exit_code == 0, shown.output
     assert f"labelmem {name}" in shown.output.replace("root", "labelmem")
     assert "completion" not in shown.output
+
+
+def test_the_shell_completes_commands() -> None:
+    done = python("-m", "labelmem", "--show-completion", "bash")
+    assert done.returncode == 0 and "_labelmem_completion" in done.stdout
+    typed = {"COMP_WORDS": "labelmem re", "COMP_CWORD": "1"}
+    asked = python("-m", "labelmem", _LABELMEM_COMPLETE="complete_bash", **typed)
+    assert asked.stdout.split() == ["reproduce", "report"]
 
 
 def test_an_unknown_command_is_a_mistake_of_the_user() -> None:

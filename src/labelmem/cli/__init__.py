@@ -82,7 +82,7 @@ class Shell(TyperGroup):
 app = typer.Typer(
     cls=Shell,
     rich_markup_mode=None,  # plain help flows with the terminal and is the fastest
-    add_completion=False,
+    add_completion=True,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -47,6 +47,11 @@ class TaskContender(ABC, Generic[T, M]):
         self.task = task
         # What a variant ``is`` has chosen this class; it is no option of the method.
         self.options = {k: v for k, v in task.config["options"].items() if k != "is"}
+
+    def leave_unsearched(self, names: Collection[str]) -> None:
+        """Search none of these: the table has decided them."""
+        self.grid = {name: values for name, values in self.grid.items() if name not in names}
+        self.start = {name: value for name, value in self.start.items() if name not in names}
 
     @abstractmethod
     def loss(self, point: Point) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -61,15 +60,12 @@ def save_fitted(
     """
     combiner = adapter.combiner
     assert isinstance(combiner, Combiner)
-    memory = asdict(adapter.memory)
-    if memory["margin"] == math.inf:
-        memory["margin"] = "always"  # JSON has no infinity
     save_state(folder / _MODEL, "log-model", adapter.backbone.model.state_dict(), {"shape": shape})
     save_state(
         folder / _COMBINER,
         "log-combiner",
         combiner.state_dict(),
-        {"form": combiner.form(), "theta": combiner.start, "memory": memory},
+        {"form": combiner.form(), "theta": combiner.start, "memory": adapter.memory.plain()},
     )
     _write_json(folder / _LABELS, list(vocabulary.names))
     config = {
@@ -102,10 +98,7 @@ def load_fitted(folder: Path, device: torch.device | str = "cpu") -> Fitted:
     model.load_state_dict(weights)
     adapter = adapter_around(model, config["seed"])
     weights, meta = load_state(folder / _COMBINER, "log-combiner")
-    memory = dict(meta["memory"])
-    if memory["margin"] == "always":
-        memory["margin"] = math.inf
-    adapter.memory = MemoryConfig(**memory)
+    adapter.memory = MemoryConfig.from_plain(meta["memory"])
     adapter.combiner = Combiner(theta=meta["theta"], **meta["form"])
     adapter.combiner.load_state_dict(weights)
     return Fitted(folder, adapter, Vocabulary(names), Columns(**config["columns"]))

@@ -44,13 +44,9 @@ class LMNFixed(ImageContender):
 
     def __init__(self, task: ImageTask) -> None:
         super().__init__(task)
-        memory = dict(self.options.get("memory", {}))
-        if memory.get("margin") == "always":
-            memory["margin"] = math.inf
-        fixed = [name for name in self.grid if name in memory]
-        self.grid = {name: values for name, values in self.grid.items() if name not in fixed}
-        self.start = {name: value for name, value in self.start.items() if name not in fixed}
-        self.memory = MemoryConfig(**memory)
+        memory = self.options.get("memory", {})
+        self.leave_unsearched(memory)
+        self.memory = MemoryConfig.from_plain(memory)
 
     @property
     def sees(self) -> Sees:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import cached_property
 
 from labelmem import Adapter, MemoryConfig
@@ -28,13 +27,9 @@ class LMNFixed(Contender):
 
     def __init__(self, task: SequenceTask) -> None:
         super().__init__(task)
-        memory = dict(self.options.get("memory", {}))
-        if memory.get("margin") == "always":
-            memory["margin"] = math.inf
-        fixed = [name for name in self.grid if name in memory]
-        self.grid = {name: values for name, values in self.grid.items() if name not in fixed}
-        self.start = {name: value for name, value in self.start.items() if name not in fixed}
-        self.memory = MemoryConfig(**memory)
+        memory = self.options.get("memory", {})
+        self.leave_unsearched(memory)
+        self.memory = MemoryConfig.from_plain(memory)
 
     @cached_property
     def adapter(self) -> Adapter:
