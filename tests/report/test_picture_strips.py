@@ -16,7 +16,6 @@ from labelmem.report.picture_strips import add_strips, strip_html
 from labelmem.report.result_page import page_of
 from labelmem.report.result_plots import Drawing
 from labelmem.report.results import TableResults, load_results
-from labelmem.report.variant_table import variant_table_of
 
 STRIP: Record = {
     "sequence": 3,
@@ -114,17 +113,3 @@ def test_rare_labels_are_drawn_over_the_number_of_cells(tmp_path: Path) -> None:
     assert x == [50, 200] and y == pytest.approx([0.35, 0.5])
     other = tables(tmp_path / "other", "table2", made_up("lmn"))
     assert list(image_drawings(other, other.datasets[0])) == []
-
-
-def test_variants_of_image_tables_have_all_their_figures(tmp_path: Path) -> None:
-    options = {"trials": 24, "options": {"is": "lmn"}}
-    table = tables(tmp_path, "table3", run("lmn"), run("lmn-better", config=options))
-    assert table.only_ablation and variant_table_of(table, table.datasets[0]) is None
-    table = tables(tmp_path, "table3", run("lmn"), run("static"), run("lmn-better", config=options))
-    found = variant_table_of(table, table.datasets[0])
-    assert found is not None and len(found.rows) == 1
-    assert {"accuracy", "accuracy_new", "accuracy_seen"} <= set(found.rows[0])
-    page = page_of([table], {}).render()
-    assert page.count("LMN, better network") >= 2  # with all figures, and in the ablation
-    other = tables(tmp_path / "other", "table2", made_up("lmn"), made_up("x", config=options))
-    assert variant_table_of(other, other.datasets[0]) is None

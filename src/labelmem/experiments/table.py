@@ -14,7 +14,7 @@ from labelmem.experiments.records import Record
 
 __all__ = ["Row", "Run", "Table", "load_table", "merged", "table_names"]
 
-ABOUT = ("title", "note", "datasets", "dataset", "settings")
+ABOUT = ("title", "note", "block", "datasets", "dataset", "settings")
 """What ``[method.ROW]`` says of the row itself; all the rest is options of its method."""
 
 
@@ -56,6 +56,9 @@ class Row:
     """How the tables of a report call it; empty takes the name."""
     note: str = ""
     """What a reader must know of it, written below those tables."""
+    block: str | None = None
+    """The part of the table that it stands in: ``""`` is the first, where methods are compared,
+    ``ablation`` that of variants; others are headings. None puts variants into the ablation."""
     datasets: Sequence[str] | None = None
     """The data sets of the table that it is run on; None is all of them."""
     dataset: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

@@ -7,7 +7,7 @@ from labelmem.report.result_grid import grid_of, printed_of
 from labelmem.report.result_lead import lead_of
 from labelmem.report.result_speed import speed_of
 from labelmem.report.result_tables import NOTE, caption_of, notes_of, table_of
-from labelmem.report.results import TableResults
+from labelmem.report.results import DatasetResults, TableResults
 from labelmem.report.tables import Table, to_markdown
 
 __all__ = ["full_markdown_of", "markdown_of"]
@@ -15,12 +15,32 @@ __all__ = ["full_markdown_of", "markdown_of"]
 
 def markdown_of(results: TableResults) -> str:
     """A table for a README: methods by data sets, the paper's figures, costs, and variants."""
+    if len(results.table.datasets) == 1 and not results.only_ablation:
+        return _of_one(results, results.datasets[0])
     tables: list[Table | None] = []
     if not results.only_ablation:
         tables += [grid_of(results), lead_of(results), printed_of(results), speed_of(results)]
     tables.append(ablation_of(results))
     parts = [_with_words(table) for table in tables if table is not None]
+    parts += [_with_words(table) for one in results.datasets for table in _blocks(results, one)]
     return "\n\n".join([*parts, _made_from(results), NOTE])
+
+
+def _of_one(results: TableResults, dataset: DatasetResults) -> str:
+    """A table of one data set has room for all its metrics."""
+    tables = [table_of(results, dataset), *_blocks(results, dataset), ablation_of(results)]
+    parts = [_with_words(table) for table in tables if table is not None]
+    return "\n\n".join([*parts, _made_from(results), NOTE])
+
+
+def _blocks(results: TableResults, dataset: DatasetResults) -> list[Table]:
+    """The other parts of the table that have a record on this data set."""
+    recorded = {result.method for result in dataset.results}
+    return [
+        table_of(results, dataset, block)
+        for block, methods in results.blocks.items()
+        if recorded.intersection(methods)
+    ]
 
 
 def full_markdown_of(results: TableResults) -> str:

@@ -19,7 +19,6 @@ from labelmem.report.result_plots import Drawing
 from labelmem.report.result_speed import speed_of
 from labelmem.report.result_tables import NOTE, table_of
 from labelmem.report.results import DatasetResults, TableResults
-from labelmem.report.variant_table import variant_table_of
 
 __all__ = ["page_of"]
 
@@ -78,8 +77,9 @@ def _dataset(
 ) -> None:
     page.section(f"{table.name}: {dataset.dataset}")
     page.table(table_of(table, dataset))
-    if (variants := variant_table_of(table, dataset)) is not None:
-        page.table(variants)
+    for block, methods in table.blocks.items():
+        if any(result.method in methods for result in dataset.results):
+            page.table(table_of(table, dataset, block))
     command = escape(table.command(dataset.dataset))
     page.raw(f"<p>Made by <code>{command}</code></p>")
     drawn = [*drawings, *image_drawings(table, dataset)]

@@ -23,27 +23,38 @@ NOTE = (
 )
 
 
-def table_of(results: TableResults, dataset: DatasetResults) -> Table:
-    """The methods on one data set: every metric of the table, the paper's figures beside ours."""
+def table_of(results: TableResults, dataset: DatasetResults, block: str = "") -> Table:
+    """The methods on one data set: every metric of the table, the paper's figures beside ours.
+
+    Parameters
+    ----------
+    block
+        The heading of another part of the table; empty for the methods that are compared.
+    """
+    methods = results.blocks[block] if block else results.compared
+    shown = [result for result in dataset.results if result.method in methods]
     notes = Footnotes()
     published = results.table.published.get(dataset.dataset, {})
     columns = [Column("method", "method")]
-    if any(result.cells is not None for result in dataset.results):
+    if any(result.cells is not None for result in shown):
         columns.append(Column("cells", "cells", ",.0f"))
     for name in results.table.metrics:
+        if not any(name in record["metrics"] for one in shown for record in one.records):
+            continue
         metric = metric_of(name)
         columns.append(Column(name, metric.title, metric.format, metric.best, close=True))
         if any(name in figures for figures in published.values()):
             columns.append(Column(f"{name} paper", "paper", metric.printed))
     columns += [Column("us", "µs per token", ",.1f"), Column("seeds", "seeds", ".0f")]
     rows = []
-    for method in results.compared:
-        found = [result for result in dataset.results if result.method == method]
+    for method in methods:
+        found = [result for result in shown if result.method == method]
         rows += [_row(results, dataset, result, notes) for result in found]
         if not found and method in results.table.not_run.get(dataset.dataset, {}):
             rows.append(_row_not_run(results, dataset, method, notes))
     title, extent = caption_of(dataset)
-    caption = f"{results.table.title}: {title} ({dataset.dataset})."
+    part = f", {block}" if block else ""
+    caption = f"{results.table.title}{part}: {title} ({dataset.dataset})."
     below = [extent, *notes_of(dataset), timed_on(dataset)]
     return Table(columns, rows, caption, "\n".join([" ".join(filter(None, below)), *notes.texts]))
 

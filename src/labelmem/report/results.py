@@ -18,6 +18,8 @@ from labelmem.report.tables import Estimate
 
 __all__ = ["DatasetResults", "Result", "TableResults", "load_results"]
 
+ABLATION = "ablation"
+"""The part of a table that tells what the parts of a method bring."""
 TIMED = "speed"
 """The size whose runs are made for their times; figures of other sizes stand beside these."""
 NEEDED = ("table", "dataset", "method", "seed", "size", "config", "metrics", "started")
@@ -164,7 +166,7 @@ class TableResults:
     @property
     def ablation(self) -> list[str]:
         """The variants, and before them what the first of them is a variant of."""
-        variants = [method for method in self.methods if self.variant_of(method)]
+        variants = [method for method in self.methods if self.block_of(method) == ABLATION]
         base = self.variant_of(variants[0]) if variants else None
         return [*(method for method in self.methods if method == base), *variants]
 
@@ -173,7 +175,23 @@ class TableResults:
         """The methods that stand side by side; all of them where the table is only an ablation."""
         if self.only_ablation:
             return self.methods
-        return [method for method in self.methods if not self.variant_of(method)]
+        return [method for method in self.methods if not self.block_of(method)]
+
+    @property
+    def blocks(self) -> dict[str, list[str]]:
+        """The methods of every other part of the table, by its heading."""
+        found: defaultdict[str, list[str]] = defaultdict(list)
+        for method in self.methods:
+            if self.block_of(method) not in ("", ABLATION):
+                found[self.block_of(method)].append(method)
+        return dict(found)
+
+    def block_of(self, method: str) -> str:
+        """The part of the table that a row stands in: see :attr:`Row.block`."""
+        block = self.table.row(method).block
+        if block is None:
+            return ABLATION if self.variant_of(method) else ""
+        return block
 
     @property
     def only_ablation(self) -> bool:
