@@ -17,8 +17,9 @@ class SLDA(ImageBaseline):
         "shrinkage": [0.01, 0.1, 0.3, 1.0],
     }
     start = {
-        "prior": 1.0,
-        "frequency": 1.0,
+        # From here new labels stand a chance; a larger prior keeps them out of reach of the search.
+        "prior": 0.1,
+        "frequency": 2.0,
         "temperature": 0.1,
         "theta": 0.9,
         "shrinkage": 0.3,
