@@ -64,8 +64,8 @@ class TextLSTM(LSTMModel):
         word_drop: float = 0.0,
     ) -> None:
         super().__init__(labels, dim, layers=layers, tied=True)
-        # Over a large vocabulary, vectors that are scaled up on their way in move too far with every
-        # update of the rare words; unscaled ones settle.
+        # Over a large vocabulary, vectors that are scaled up on their way in move too far with
+        # every update of the rare words; unscaled ones settle.
         self.embedding.scale = 1.0
         nn.init.uniform_(self.embedding.weight, -0.1, 0.1)
         nn.init.zeros_(self.head.bias)
