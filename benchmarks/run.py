@@ -22,6 +22,7 @@ import numpy as np
 import torch
 from drawing import drawn
 from growth import growth
+from pages import pages
 from reads import reads
 from rich.console import Console
 from rich.table import Table
@@ -75,6 +76,7 @@ def main() -> None:
         else:
             table.add_row(row["what"], f"{row['us']:,.0f}", f"{row['ratio']:.2f}", row["over"])
     Console().print(table)
+    print(pages(rows))
     grown = growth() if given.growth else []
     if given.growth:
         given.growth.write_text(drawn(grown))

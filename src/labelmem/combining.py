@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from labelmem.errors import ConfigError, ModelError, UnsupportedError
-from labelmem.fast import alone, array
+from labelmem.fast import Array, alone, array
 from labelmem.memory import MemoryRead
 from labelmem.trees import chosen
 
@@ -187,6 +187,25 @@ class Combiner(nn.Module):
 
     def forward(self, state: CombinerState, view: View) -> CombinerStep:
         """Theta for every label. Pure."""
+        raise _undefined(self)
+
+    def compiles(self, logits: Tensor) -> bool:
+        """Whether :meth:`combine_one` is defined and fits; then ``logits`` are one stream's."""
+        return False
+
+    def combine_one(
+        self,
+        state: CombinerState,
+        h: Array,
+        logits: Array,
+        read: MemoryRead,
+        partition: bool,
+        out: Array,
+    ) -> CombinerStep:
+        """Eq. 1, a step and Eq. 5 by a compiled kernel: P, theta, r, s are the rows of ``out``.
+
+        ``h`` (d,) and ``logits`` (L,) are one stream's, and ``read`` is compiled.
+        """
         raise _undefined(self)
 
     def observe(

@@ -8,10 +8,12 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from labelmem.errors import ConfigError
+from labelmem.index_config import IndexConfig
 
-__all__ = ["MemoryConfig"]
+__all__ = ["IndexConfig", "IndexedMemoryConfig", "MemoryConfig"]
 
 _ALWAYS = "always"
+_USUAL_INDEX = IndexConfig()
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,11 @@ class MemoryConfig:
         if self.evict not in ("oldest", "weight"):
             raise ConfigError(f"evict is {self.evict!r}; it must be 'oldest' or 'weight'")
 
+    @property
+    def index(self) -> IndexConfig | None:
+        """How a large memory is read in part; None, as here, reads all of it."""
+        return None
+
     def plain(self) -> dict[str, Any]:
         """The options as JSON and TOML can hold them: they have no infinity.
 
@@ -82,4 +89,26 @@ class MemoryConfig:
         inf
         """
         always = {"margin": math.inf} if options.get("margin") == _ALWAYS else {}
-        return cls(**(dict(options) | always))
+        said = dict(options) | always
+        if "index" in said:
+            return IndexedMemoryConfig(**said | {"index": IndexConfig(**said["index"])})
+        return cls(**said)
+
+
+@dataclass(frozen=True)
+class IndexedMemoryConfig(MemoryConfig):
+    """The same for a memory that is read in part once it is large, by one stream on a CPU.
+
+    Examples
+    --------
+    >>> IndexedMemoryConfig(lam=20.0, index=IndexConfig(probes=8)).index
+    IndexConfig(lists=None, probes=8, least=50000)
+    """
+
+    index: IndexConfig = _USUAL_INDEX  # a value of the class: it must hide the base's property
+    """Which part is read."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.index, IndexConfig):
+            raise ConfigError(f"index is {self.index!r}; it must be an IndexConfig")

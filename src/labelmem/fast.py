@@ -3,7 +3,8 @@
 ``functional.py`` and the combiners are the specification; they work for any number of streams on
 any device. A single stream on a CPU spends most of its time on the overhead of small tensor
 operations and on passes over labels that nothing has happened to. The modules ``fast_*`` say the
-same in fewer passes, in numpy, which looks at the very bytes of the tensors.
+same in fewer passes, in numpy, which looks at the very bytes of the tensors. Where numba is
+installed and numbers have 32 bits, the modules ``compiled_*`` say it in fewer calls still.
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
 from itertools import chain
 from typing import Any
 
@@ -19,11 +23,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-__all__ = ["TINY", "Array", "alone", "array", "arrays", "places", "plainly", "softmax", "tensor"]
+__all__ = ["TINY", "Array", "alone", "array", "arrays", "compiled", "places", "plainly", "row"]
+__all__ += ["softmax", "tensor", "uncompiled"]
 
 Array = NDArray[Any]
 
 _ON: ContextVar[bool] = ContextVar("labelmem_fast", default=True)
+_COMPILED: ContextVar[bool] = ContextVar("labelmem_compiled", default=True)
 _NONE = (0, np.empty(0))
 _places: Array = np.arange(1024)
 _TYPES = (torch.float32, torch.float64)
@@ -48,6 +54,34 @@ def plainly() -> Iterator[None]:
         _ON.reset(before)
 
 
+@contextmanager
+def uncompiled() -> Iterator[None]:
+    """Take no compiled kernel inside: one stream on a CPU takes the ways of numpy.
+
+    Examples
+    --------
+    >>> with uncompiled():
+    ...     compiled(narrow=True)
+    False
+    """
+    before = _COMPILED.set(False)
+    try:
+        yield
+    finally:
+        _COMPILED.reset(before)
+
+
+def compiled(narrow: bool) -> bool:
+    """Whether what is :func:`alone` goes through compiled kernels; ``narrow`` if it has 32 bits."""
+    return narrow and _COMPILED.get() and _has_numba()
+
+
+@cache
+def _has_numba() -> bool:
+    """Whether numba is installed and fits this numpy; only now is it imported."""
+    return find_spec("numba") is not None and import_module("labelmem.compiled").numba is not None
+
+
 def alone(h: Tensor) -> bool:
     """Whether ``h`` (n, d) is one stream's, on the CPU, and no gradient goes through it.
 
@@ -69,6 +103,11 @@ def array(x: Tensor) -> Array:
     """The same bytes, as numpy sees them."""
     seen: Array = x.numpy() if not x.requires_grad else x.detach().numpy()
     return seen
+
+
+def row(x: Tensor) -> Array:
+    """One stream's row of ``x`` (1, …), its numbers side by side as kernels want them."""
+    return np.ascontiguousarray(array(x)[0])
 
 
 def tensor(x: Array) -> Tensor:

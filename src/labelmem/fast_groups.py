@@ -43,19 +43,20 @@ class Groups:
     """
 
     def __init__(self, v: Array, label: Array, group: Array) -> None:
-        self.readable = True
         order = np.argsort(label, kind="stable")
         names, first, count = np.unique(label[order], return_index=True, return_counts=True)
         rank = np.arange(len(order)) - np.repeat(first, count)
         column = np.repeat(np.arange(len(names)), count)
         rows = int(count.max(initial=1))
+        self.readable = rows <= _MOST
+        if not self.readable:
+            rows = 0  # such a table would grow with the square of a label's cells
         self._column = dict(zip(names.tolist(), range(len(names)), strict=True))
         self._name, self._lead = names, group[order[first]] if len(names) else names
         self._member = np.full((rows, len(names)), -1)
         self._nothing = np.full((rows, len(names)), -np.inf, v.dtype)
         self._gram = np.zeros((rows, rows, len(names)), v.dtype)
-        if rows > _MOST:
-            self.readable = False
+        if not self.readable:
             return
         self._member[rank, column], self._nothing[rank, column] = order, 0
         for i in range(rows):
@@ -76,6 +77,11 @@ class Groups:
     def member(self) -> Array:
         """(T, Y) the positions of the cells, -1 where there is none."""
         return self._member[:, : len(self)]
+
+    @property
+    def tables(self) -> tuple[Array, Array]:
+        """(T, Y+) positions and (T, T, Y+) products, with the columns that are spare."""
+        return self._member, self._gram
 
     @property
     def there(self) -> Array:

@@ -11,10 +11,11 @@ from torch import Tensor, nn
 
 from labelmem.combining import Combiner, CombinerState, CombinerStep, View, gru, misses
 from labelmem.errors import ConfigError
-from labelmem.fast import Array, alone, array, arrays, tensor
+from labelmem.fast import Array, alone, array, arrays, compiled, row, tensor
 from labelmem.fast_label import Cell, step_one
 from labelmem.kernels import fused
 from labelmem.lockstep_trust import recording
+from labelmem.memory import MemoryRead
 
 __all__ = ["LabelCombiner", "LabelState"]
 
@@ -184,6 +185,67 @@ class LabelCombiner(Combiner, kind="label"):
         x = weights["weight_theta"] @ mu[:, 1 : 1 + width] + weights["bias_theta"]
         return CombinerStep(theta=tensor(1 / (1 + np.exp(-x))), mu=tensor(mu.T))
 
+    def compiles(self, logits: Tensor) -> bool:
+        """Kernels are made for weights of the same kind as the logits, and a slot per label."""
+        exact = not self.active_threshold
+        return exact and self.weight_theta.dtype == logits.dtype and logits.shape[1] > 0
+
+    def combine_one(
+        self,
+        state: CombinerState,
+        h: Array,
+        logits: Array,
+        read: MemoryRead,
+        partition: bool,
+        out: Array,
+    ) -> CombinerStep:
+        """The same for one stream on a CPU, by a compiled kernel."""
+        from labelmem.compiled_cells import CompiledRead
+        from labelmem.compiled_label import label_step
+
+        assert isinstance(state, LabelState) and isinstance(read, CompiledRead)
+        state = _with_slots(state, 1 + out.shape[1])
+        mu = np.ascontiguousarray(array(state.mu)[0].T)  # hidden units in rows, as it leaves them
+        next_mu, weights = np.empty_like(mu), arrays(self)
+        label_step(
+            weights["weight_h"],
+            weights["weight_flags"],
+            weights["weight_scores"],
+            weights["weight_mu"],
+            weights["bias_input"],
+            weights["bias_mu"],
+            weights["weight_theta"],
+            weights["bias_theta"].reshape(1),
+            h,
+            array(state.missed)[0],
+            mu,
+            row(state.r),
+            row(state.s),
+            logits,
+            read.told("label"),
+            read.scores_of_cells,
+            partition,
+            out,
+            next_mu,
+        )
+        return CombinerStep(tensor(out[1]), tensor(next_mu.T))
+
+    def _plain(self, step: CombinerStep, view: View) -> bool:
+        """Whether nothing of a step needs a gradient, and kernels are taken."""
+        free = not (step.mu.requires_grad or view.s.requires_grad)
+        return free and alone(view.r) and compiled(view.r.dtype == torch.float32)
+
+    def _observe_compiled(
+        self, state: LabelState, step: CombinerStep, view: View, y: int
+    ) -> LabelState:
+        """Remember the scores of one stream on a CPU, by a compiled kernel."""
+        from labelmem.compiled_label import remember_scores
+
+        r, s = (np.empty(step.mu.shape[1], np.float32) for _ in range(2))
+        missed = np.empty(2, np.float32)
+        remember_scores(row(view.r), row(view.s), y, r, s, missed)
+        return LabelState(step.mu, tensor(r), tensor(s), tensor(missed))
+
     def observe(
         self,
         state: CombinerState,
@@ -194,6 +256,8 @@ class LabelCombiner(Combiner, kind="label"):
     ) -> LabelState:
         """Make ``step`` current and remember its scores and whether they missed y."""
         assert isinstance(state, LabelState)
+        if view.read.compiled and mask is None and state.ids is None and self._plain(step, view):
+            return self._observe_compiled(state, step, view, int(y))
         if state.spare is not None and recording() and fused(view.r, view.s):
             return _swapped_many(state, step.mu, view, y, mask)
         missed = torch.stack([misses(view.r, y), misses(view.s, y)], dim=1)

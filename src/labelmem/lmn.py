@@ -16,7 +16,7 @@ from labelmem.combiner import Combiner, CombinerState, CombinerStep, View
 from labelmem.config import MemoryConfig
 from labelmem.errors import ConfigError, InputError, UnsupportedError
 from labelmem.explain import Explanation, loudest_cells
-from labelmem.fast import alone, array, tensor
+from labelmem.fast import alone, array, compiled, row, tensor
 from labelmem.fast_mix import mix_one
 from labelmem.kernel import Kernel
 from labelmem.kernels import fused
@@ -99,6 +99,7 @@ class LMN(AroundModel, OnlineMethod[LMNState]):  # type: ignore[override]  # its
                 f"combiner is {combiner!r}; it must be a Combiner, or a fixed theta in [0, 1]"
             )
         self._combiner = combiner
+        self._form = combiner.form() if isinstance(combiner, Combiner) else "fixed"
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -115,17 +116,17 @@ class LMN(AroundModel, OnlineMethod[LMNState]):  # type: ignore[override]  # its
         if not isinstance(self.combiner, Combiner):
             return LMNState(memory, None, recurrent)
         combiner = self.combiner.initial_state(streams, len(self.known))
-        return LMNState(memory, combiner, recurrent, self.combiner.form())
+        return LMNState(memory, combiner, recurrent, self._form)
 
     def _blocks(self) -> tuple[int, ...]:
         """Lengths of the key's parts; ``()`` for a key in one piece."""
         return self.key.blocks(self.dim or 0) if isinstance(self.key, Key) else ()
 
-    @torch.no_grad()
     def advance(self, state: LMNState, x: Any, width: int) -> LMNStep:
         """Model, memory, combiner, mixture. Pure."""
-        h, key, logits, recurrent = self.encode(x, state.recurrent, state.memory.streams)
-        return self.combine(state, h, key, logits, width, x, recurrent)
+        with torch.no_grad():
+            h, key, logits, recurrent = self.encode(x, state.recurrent, state.memory.streams)
+            return self.combine(state, h, key, logits, width, x, recurrent)
 
     def initial_recurrent(self, streams: int) -> Recurrent:
         """What model and key remember of streams that have seen nothing."""
@@ -166,6 +167,11 @@ class LMN(AroundModel, OnlineMethod[LMNState]):  # type: ignore[override]  # its
         """
         lam, delta = (None, None) if self._kernel is None else self._kernel()
         read = state.memory.read(key, lam, delta)
+        if logits is not None and self._compiled(read, logits):
+            width = max(width, logits.shape[1])
+            told, combined = self._combine_compiled(state, h, logits, read, width)
+            P, theta, r, s = told
+            return LMNStep(x, P, theta, r, s, h, key, read, combined, recurrent)
         s = read.spread(read.score, width)
         if logits is None:  # few-shot: the memory alone
             return LMNStep(x, s, memory_probs=s, key=key, read=read, recurrent=recurrent)
@@ -183,6 +189,34 @@ class LMN(AroundModel, OnlineMethod[LMNState]):  # type: ignore[override]  # its
         else:
             P = self._mix(r, s, theta)
         return LMNStep(x, P, theta, r, s, h, key, read, combined, recurrent)
+
+    def _compiled(self, read: MemoryRead, logits: Tensor) -> bool:
+        """Whether what comes after the read is done by compiled kernels."""
+        if not read.compiled or torch.is_grad_enabled() or not alone(logits):
+            return False
+        if not compiled(logits.dtype == torch.float32):
+            return False
+        return not isinstance(self.combiner, Combiner) or self.combiner.compiles(logits)
+
+    def _combine_compiled(
+        self, state: LMNState, h: Tensor, logits: Tensor, read: MemoryRead, width: int
+    ) -> tuple[tuple[Tensor, ...], CombinerStep | None]:
+        """P, theta, r and s, and the combiner's step, for one stream on a CPU."""
+        from labelmem.compiled_cells import CompiledRead
+        from labelmem.compiled_mix import mix_fixed
+
+        assert isinstance(read, CompiledRead)
+        self._check_form(state)
+        told, combined = torch.empty(4, 1, width), None
+        out = told.numpy()[:, 0]
+        if isinstance(self.combiner, Combiner):
+            assert state.combiner is not None
+            seen = (state.combiner, row(h), row(logits), read)
+            combined = self.combiner.combine_one(*seen, self.partition, out)
+        else:
+            known = (row(logits), read.told("label"), read.scores_of_cells)
+            mix_fixed(*known, float(self.combiner), self.partition, out)
+        return told.unbind(), combined
 
     def _model_score(self, logits: Tensor, width: int) -> Tensor:
         """Eq. 1, with zeros for the labels that are the streams' own."""
@@ -213,11 +247,11 @@ class LMN(AroundModel, OnlineMethod[LMNState]):  # type: ignore[override]  # its
         """What of r is mixed: all of it, or the labels outside of memory."""
         return F.outside(r, s) if self.partition else r
 
-    @torch.no_grad()
     def commit(self, state: LMNState, step: Step, y: Tensor, mask: Tensor | None) -> None:
         """Learn the labels, and move the model's own state on."""
         assert isinstance(step, LMNStep)
-        self.learn(state, step, y, mask)
+        with torch.no_grad():
+            self.learn(state, step, y, mask)
         state.recurrent = chosen(mask, step.recurrent, state.recurrent)
 
     def learn(self, state: LMNState, step: LMNStep, y: Tensor, mask: Tensor | None) -> None:
@@ -265,11 +299,8 @@ class LMN(AroundModel, OnlineMethod[LMNState]):  # type: ignore[override]  # its
         state.recurrent = rebuild(state.recurrent, saved)
         return state
 
-    def _form(self) -> Any:
-        return self.combiner.form() if isinstance(self.combiner, Combiner) else "fixed"
-
     def _check_form(self, state: LMNState) -> None:
-        if state.form != self._form():
+        if state.form != self._form:
             raise UnsupportedError(
                 "this stream began with another combiner than the adapter has now; start a new "
                 "stream, or give the adapter back the combiner it had"
@@ -282,7 +313,7 @@ class LMN(AroundModel, OnlineMethod[LMNState]):  # type: ignore[override]  # its
             "dtype": str(self.dtype),
             "key": None if self.key is None else type(self.key).__name__,
             "partition": self.partition,
-            "combiner": self._form(),
+            "combiner": self._form,
             "cells_per_label": self.memory.cells_per_label,
             "capacity": self.memory.capacity,
         }

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from labelmem import functional as F
 from labelmem.config import MemoryConfig
 from labelmem.errors import InputError
-from labelmem.fast import alone, array
+from labelmem.fast import Array, alone, array, compiled, row
 from labelmem.fast_cells import Kept, OneStream
 from labelmem.fast_mix import margin_lost
 from labelmem.fast_read import read_one
+from labelmem.index import CellIndex
+from labelmem.index_read import Some, read_some
 from labelmem.kernels import FUSED_MOST, fused
 from labelmem.lockstep_trust import believed, recording
 from labelmem.reading import FADES, LabelPast, LoneRead, MemoryRead
+
+if TYPE_CHECKING:
+    from labelmem.compiled_cells import CompiledCells
 
 __all__ = ["FADES", "LabelPast", "LabeledMemory", "MemoryRead"]
 
@@ -95,7 +102,10 @@ class LabeledMemory:
         self._fades = torch.tensor(fades, device=device, dtype=dtype)
         self._filled = 0  # the largest of `used`, or a little more: positions beyond it are spare
         self._guessed = 0  # writes since it was exact
-        self._kept: Kept | None = None  # what one stream on a CPU knows of its cells
+        # What one stream on a CPU knows of its cells, in numpy or compiled.
+        self._kept: Kept | CompiledCells | None = None
+        indexed = self.config.index if n == 1 and fast else None
+        self._index = CellIndex(indexed) if indexed else None
 
     @property
     def streams(self) -> int:
@@ -118,6 +128,10 @@ class LabeledMemory:
         delta = self.config.delta if delta is None else delta
         learned = isinstance(lam, Tensor) or isinstance(delta, Tensor)
         if self.dim and not learned and self._alone(h):
+            if self._index is not None and self._index.covers(self.v, self._filled):
+                return self._read_near(self._index, array(h)[0], float(lam), float(delta))
+            if self._compiled(h):
+                return self._compiled_cells().read(row(h), float(lam), float(delta))
             one = self._one_stream()
             if one.readable:
                 kernel, watched = (float(lam), float(delta)), self.blocks is not None
@@ -165,14 +179,44 @@ class LabeledMemory:
         told = (self._groups(k), alpha, cosine, age, past)
         return LoneRead(label, alpha, weight, score, *told)
 
+    def _read_near(self, index: CellIndex, h: Array, lam: float, delta: float) -> MemoryRead:
+        """The read of the cells near ``h`` (d,) only."""
+        at, cosine = index.near(self.v, self._filled, h)
+        own = self.config.cells_per_label == 1
+        some = Some(self._cells(), at, cosine, own, int(self.time), self._fades, self.blocks)
+        return read_some(some, h, lam, delta)
+
+    def _follow(self, before: int) -> None:
+        """Let the index know of the latest write of one stream, which had ``before`` cells."""
+        if self._index is not None and self._index.covers(self.v, self._filled):
+            written = array(self.written)[0, : self._filled] == int(self.time)
+            grown = self._filled > before
+            self._index.follow(self.v, self._filled, np.flatnonzero(written), grown)
+
     def _alone(self, h: Tensor) -> bool:
         """Whether ``h`` can take the short way of one stream on a CPU."""
         return self.fast and h.dtype == self.v.dtype and alone(h)
 
+    def _compiled(self, h: Tensor) -> bool:
+        """Whether ``h``, which is alone, goes through compiled kernels."""
+        fits = self.config.cells_per_label == 1 and self._index is None
+        return fits and compiled(h.dtype == torch.float32)
+
+    def _compiled_cells(self) -> CompiledCells:
+        """The cells as compiled kernels see them."""
+        from labelmem.compiled_cells import CompiledCells
+
+        known = self._kept
+        if not isinstance(known, CompiledCells) or not known.are(self.v):
+            own = (self.used, self.time, self.config, self._fades, self.blocks)
+            known = self._kept = CompiledCells(self._cells(), *own)
+        return known
+
     def _one_stream(self) -> OneStream:
         """The cells as one stream on a CPU has them."""
         cells, blocks = self._cells(), self.blocks or ()
-        one = OneStream(cells, self._filled, self.config, self._fades, blocks, self._kept)
+        kept = self._kept if isinstance(self._kept, Kept) else None
+        one = OneStream(cells, self._filled, self.config, self._fades, blocks, kept)
         self._kept = one.kept
         return one
 
@@ -201,7 +245,6 @@ class LabeledMemory:
         cosine, size = F.block_cosine(h, M, self.blocks or (h.shape[1],))
         return LabelPast(writes, age, first, rates, cosine, size)
 
-    @torch.no_grad()
     def write(
         self, h: Tensor, y: Tensor, P: Tensor | None = None, mask: Tensor | None = None
     ) -> Tensor:
@@ -220,6 +263,36 @@ class LabeledMemory:
         written
             (n,) whether the stream wrote.
         """
+        if mask is None and self._ordinary(h, y, P) and self._alone(h) and self._compiled(h):
+            written = self._write_compiled(h, int(y), P)
+            if written is not None:
+                return written
+        with torch.no_grad():
+            return self._write(h, y, P, mask)
+
+    def _ordinary(self, h: Tensor, y: Tensor, P: Tensor | None) -> bool:
+        """Whether nothing about a write must be looked at closely before it is compiled."""
+        shaped = y.shape == (1,) and y.dtype == torch.int64 and h.shape == (1, self.dim)
+        return shaped and (
+            P is None
+            or (len(P) == 1 and P.ndim == 2 and not P.requires_grad and P.dtype == h.dtype)
+        )
+
+    def _write_compiled(self, h: Tensor, y: int, P: Tensor | None) -> Tensor | None:
+        """The write of one stream on a CPU, compiled; None if it must be refused."""
+        if y < 0:
+            return None
+        self._grow(min(self._filled + 1, self.config.capacity or self._filled + 1))
+        cells = self._compiled_cells()
+        asked = P is not None and self.config.margin != math.inf
+        place = cells.write(row(h), y, row(P) if P is not None and asked else None)
+        if place < -1:
+            return None
+        self._filled = max(self._filled, place + 1)
+        return torch.full((1,), place >= 0)
+
+    def _write(self, h: Tensor, y: Tensor, P: Tensor | None, mask: Tensor | None) -> Tensor:
+        """The same for any number of streams, anywhere, after a close look."""
         self._check_write(h, y, P, mask)
         if self.dim is None:
             self.dim = h.shape[1]
@@ -227,6 +300,8 @@ class LabeledMemory:
         if self._alone(h):
             return self._write_one(h, y, P, mask)
         self._kept = None  # what follows is not kept up with
+        if self._index is not None:
+            self._index.forget_lists()
         seen = torch.ones_like(y, dtype=torch.bool) if mask is None else mask
         if self._fused(h):
             return self._write_many(h, y, P, seen)
@@ -260,8 +335,9 @@ class LabeledMemory:
             self._grow(min(self._filled + 1, self.config.capacity or self._filled + 1))
             one = self._one_stream()
             one.write(array(h)[0], label, wrong, int(self.time))
-            self._filled = one.used
+            before, self._filled = self._filled, one.used
             self.used.fill_(one.used)
+            self._follow(before)
         return torch.full((1,), lost)
 
     def _write_many(self, h: Tensor, y: Tensor, P: Tensor | None, seen: Tensor) -> Tensor:
@@ -464,11 +540,12 @@ class LabeledMemory:
         k = self._filled
         saved = {name: cells[:, :k] for name, cells in self._cells().items()}
         saved["group"] = self._groups(k)
-        return saved | {"used": self.used, "time": self.time}
+        saved |= {"used": self.used, "time": self.time}
+        return saved if self._index is None else saved | self._index.tensors(self.v, k)
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """Take over what :meth:`tensors` gave; shapes must fit."""
-        for name in self.tensors():
+        for name in (*_CELLS, "used", "time"):
             setattr(self, name, tensors[name].to(self.used.device).clone())
         self.rates = self.rates[..., : len(self._fades)]
         if self.config.cells_per_label == 1:
@@ -476,6 +553,8 @@ class LabeledMemory:
         self._filled = self.label.shape[1]
         self.dim = self.v.shape[2] or None
         self._kept = None
+        if self._index is not None:
+            self._index.restore(tensors)
 
 
 def _first(valid: Tensor, *keys: Tensor) -> Tensor:

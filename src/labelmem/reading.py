@@ -63,6 +63,8 @@ class MemoryRead:
     """How the label came so far, where the memory was asked to tell."""
     lone: ClassVar[bool] = False
     """Whether it is known that every cell is the only one of its label."""
+    compiled: ClassVar[bool] = False
+    """Whether it was read by compiled kernels: :class:`labelmem.compiled_cells.CompiledRead`."""
 
     @property
     def leads(self) -> Tensor:

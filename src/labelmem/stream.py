@@ -19,6 +19,8 @@ from labelmem.trees import as_tensors, tree_map
 
 __all__ = ["Prediction", "Stream"]
 
+_WHOLE = 2**63  # whole numbers up to here fit into a tensor
+
 
 class Prediction:
     """What a stream believes about one input; nothing about it changes later.
@@ -105,16 +107,20 @@ class Stream:
         """All labels this stream knows now."""
         return self.space.names(len(self.space))
 
-    @torch.inference_mode(False)  # what is kept must be usable outside of that mode too
     def predict(self, x: Any) -> Prediction:
         """Predict the label of one input (without a batch dimension). Changes nothing."""
-        x = as_tensors(x, self.method.device, self.method.dtype, "the input")
-        x = tree_map(lambda leaf: leaf[None], x)
+        if torch.is_inference_mode_enabled():
+            with torch.inference_mode(False):  # what is kept must be usable outside of it too
+                return self.predict(x)
+        if type(x) is int and -_WHOLE <= x < _WHOLE:  # a token, as most sequences have them
+            x = torch.full((1,), x, device=self.method.device)
+        else:
+            x = as_tensors(x, self.method.device, self.method.dtype, "the input")
+            x = tree_map(lambda leaf: leaf[None], x)
         step = self.method.advance(self._state, x, len(self.space))
         self._latest = Prediction(step, self.space, self, self.observed)
         return self._latest
 
-    @torch.inference_mode(False)
     def observe(self, y: Hashable, prediction: Prediction | None = None) -> None:
         """Reveal the true label of the latest prediction, or of an earlier one.
 
@@ -126,6 +132,9 @@ class Stream:
             Which prediction it belongs to. Labels may arrive late and in any order: the memory
             learns from what was predicted then, recurrent states move on from where they are now.
         """
+        if torch.is_inference_mode_enabled():
+            with torch.inference_mode(False):
+                return self.observe(y, prediction)
         prediction = self._to_observe(prediction)
         y = plain(y)
         step = prediction._step

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from labelmem import fast_stream as short
 from labelmem.combining import Combiner, CombinerState, CombinerStep, View, gru, misses
-from labelmem.fast import Array, alone, array, arrays, tensor
+from labelmem.fast import Array, alone, array, arrays, compiled, tensor
 from labelmem.kernels import fused
 from labelmem.lockstep_trust import constant
 from labelmem.memory import MemoryRead
@@ -31,6 +31,7 @@ from labelmem.stream_look import (
 __all__ = ["StreamCombiner", "StreamState"]
 
 _RATES = (0.7, 0.9, 0.97)  # shares of the last few, ten and thirty labels
+_RATES_32 = np.array(_RATES, np.float32)
 _UNITS = 256  # the most, of any layer, that fused kernels hold at a time
 _CELLS = 1024  # and the most positions
 _NOT_THERE = -8.0  # what a label that was not in memory counts as, in nats
@@ -218,6 +219,32 @@ class StreamCombiner(Combiner, kind="stream"):
         corrected = view.read.spread(s, view.r.shape[1]) if self.correct else None
         return StreamStep(theta, mu, corrected, guess, best)
 
+    def compiles(self, logits: Tensor) -> bool:
+        """Kernels are made for weights of the same kind as the logits, on a CPU."""
+        weights = self.theta_outer
+        return weights.dtype == logits.dtype and logits.shape[1] > 0 and not self.training
+
+    def combine_one(
+        self,
+        state: CombinerState,
+        h: Array,
+        logits: Array,
+        read: MemoryRead,
+        partition: bool,
+        out: Array,
+    ) -> StreamStep:
+        """The same for one stream on a CPU, by a compiled kernel."""
+        from labelmem.compiled_combiner import cells_of, weights_of
+        from labelmem.compiled_stream import stream_step
+
+        assert isinstance(state, StreamState)
+        cells, time, fades = cells_of(read)
+        guess, mu = np.empty_like(cells.score), np.empty(self.hidden, np.float32)
+        own = (array(state.mu)[0], array(state.echo)[0], array(state.past)[0])
+        seen = (cells, logits, h if self.sees_h else h[:0], own, time, fades)
+        stream_step(weights_of(self), *seen, self.correct, partition, out, guess, mu)
+        return StreamStep(tensor(out[1]), tensor(mu), guess=tensor(guess))
+
     def _forward_one(self, state: StreamState, view: View) -> StreamStep:
         """The same for one stream on a CPU."""
         weights, lead = arrays(self), view.read.lead
@@ -270,7 +297,10 @@ class StreamCombiner(Combiner, kind="stream"):
 
     def _observe_one(self, state: StreamState, step: StreamStep, view: View, y: int) -> StreamState:
         """The same for one stream on a CPU."""
-        assert step.guess is not None and view.read.past is not None
+        assert step.guess is not None
+        if view.read.compiled and compiled(view.r.dtype == torch.float32):
+            return self._remember_compiled(state, step, view, y)
+        assert view.read.past is not None
         lead, names, r = view.read.lead, array(view.read.label)[0], array(view.r)[0]
         own = np.flatnonzero(names == y)
         own = own if isinstance(lead, slice) else own[np.isin(own, lead)]
@@ -280,6 +310,20 @@ class StreamCombiner(Combiner, kind="stream"):
         missed = best != y or r[best] <= 0
         past = short.remember(array(state.past)[0], _RATES, slot < 0, age, bool(missed))
         return StreamState(step.mu, tensor(short.echo_of(array(step.guess)[0], slot)), tensor(past))
+
+    def _remember_compiled(
+        self, state: StreamState, step: StreamStep, view: View, y: int
+    ) -> StreamState:
+        """The same by a compiled kernel."""
+        from labelmem.compiled_combiner import cells_of
+        from labelmem.compiled_stream import remember
+
+        assert step.guess is not None
+        cells, time, _ = cells_of(view.read)
+        past, echo = np.empty(self.PAST, np.float32), np.empty(2, np.float32)
+        seen = (array(step.guess)[0], cells.names, cells.written, time, array(view.r)[0], y)
+        remember(*seen, array(state.past)[0], _RATES_32, past, echo)
+        return StreamState(step.mu, tensor(echo), tensor(past))
 
     @torch.no_grad()
     def remember(self, past: Tensor, view: View, y: Tensor, slot: Tensor) -> Tensor:

@@ -1,0 +1,278 @@
+"""Reads of a million cells in part: how much faster, and how often they say the same.
+
+    LABELMEM_DATA=... OMP_NUM_THREADS=1 taskset -c 0 python benchmarks/approximate.py
+    (the same with) --lam 5 --questions 200 --lists 1000 --json results/approximate_lam5.json
+
+A GRU of 128 units is trained on a third of text8's training part and run over the rest of it. The
+first million hidden states are the cells, later ones ask. Two memories of the same cells:
+
+words
+    A cell's label is the word that came next; a label owns up to tens of thousands of cells. The
+    exact read is the specification's: no shorter way takes labels of so many. P mixes s with the
+    model's own belief; lam and theta are those with the lowest log-loss on other questions.
+items
+    Every cell is a label of its own, and P = s.
+
+Writes ``results/approximate.json``. Nothing here is asserted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import platform
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+# Before numpy and torch are imported: their libraries read it once.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+import torch
+from hidden_states import DIM, Exact, States, hidden_states, tensors_of
+from timing import take_turns
+
+from labelmem import LabeledMemory, MemoryConfig
+from labelmem.config import IndexedMemoryConfig
+from labelmem.fast import plainly
+from labelmem.index_centres import centres_of
+from labelmem.index_lists import Lists
+from labelmem.index_read import Some, read_some
+from labelmem.reading import MemoryRead
+
+LAMS, THETAS = (5.0, 10.0, 20.0, 40.0, 80.0, 160.0), (0.1, 0.2, 0.3, 0.5)
+NEIGHBOURS = 1000
+Row = dict[str, Any]
+Read = Callable[[np.ndarray], MemoryRead]
+
+
+def chosen(
+    exact: Exact, states: States, asked: np.ndarray, width: int, lams: Sequence[float]
+) -> tuple[float, float]:
+    """The lam and theta with the lowest log-loss of P."""
+    loss = dict.fromkeys(itertools.product(lams, THETAS), 0.0)
+    for at, lam in itertools.product(asked, lams):
+        r = states.belief(at)[states.y[at]]
+        s = exact.scores(states.h[at], lam, width)[states.y[at]]
+        for theta in THETAS:
+            loss[lam, theta] -= np.log((1 - theta) * r + theta * s)
+    return min(loss, key=lambda point: loss[point])
+
+
+def reader(lists: Lists, probes: int, tensors: dict[str, Any], alone: bool, lam: float) -> Read:
+    """What an indexed memory does in a read."""
+    rest = (alone, int(tensors["time"]), torch.zeros(0), None)
+    return lambda h: read_some(Some(tensors, *lists.look(h, probes), *rest), h, lam, 1.0)
+
+
+def faiss_index(lists: Lists, v: np.ndarray) -> Any:
+    """FAISS's own lists about the same centres, cells of length one; None if not installed."""
+    try:
+        import faiss
+    except ImportError:
+        return None
+    faiss.omp_set_num_threads(1)
+    coarse = faiss.IndexFlatIP(DIM)
+    coarse.add(lists.centres)
+    index = faiss.IndexIVFFlat(coarse, DIM, len(lists.centres), faiss.METRIC_INNER_PRODUCT)
+    index.train(lists.centres)
+    index.add(v / np.linalg.norm(v, axis=1, keepdims=True))
+    return index
+
+
+def faiss_reader(index: Any, probes: int, tensors: dict[str, Any], alone: bool, lam: float) -> Read:
+    """The same scores over the nearest neighbours that FAISS names."""
+    rest = (alone, int(tensors["time"]), torch.zeros(0), None)
+
+    def read(h: np.ndarray) -> MemoryRead:
+        index.nprobe = probes
+        cosine, at = index.search((h / np.sqrt(h @ h))[None], NEIGHBOURS)
+        found = at[0] >= 0
+        return read_some(Some(tensors, at[0, found], cosine[0, found], *rest), h, lam, 1.0)
+
+    return read
+
+
+def agreement(
+    reads: dict[str, Read],
+    exact: Callable[[np.ndarray], np.ndarray],
+    states: States,
+    asked: np.ndarray,
+    theta: float,
+    width: int,
+) -> dict[str, Row]:
+    """How far each way of reading is from the exact one, over all questions."""
+    told: dict[str, list[tuple[float, ...]]] = {name: [] for name in reads}
+    for at in asked:
+        r, y = (states.belief(at), states.y[at]) if theta < 1 else (np.zeros(width, "f4"), 0)
+        s = exact(states.h[at])
+        P = (1 - theta) * r + theta * s
+        for name, read in reads.items():
+            seen = read(states.h[at])
+            near = seen.scores(width)[0].numpy()
+            mixed = (1 - theta) * r + theta * near
+            gap = np.abs(mixed - P)
+            same = (near.argmax() == s.argmax(), mixed.argmax() == P.argmax())
+            losses = (-np.log(max(x[y], 1e-12)) for x in (mixed, P))
+            told[name].append((*same, gap.max(), gap.sum() / 2, *losses, seen.label.shape[1]))
+    rows = {}
+    for name, each in told.items():
+        same_s, same_P, gap, shift, loss, loss_exact, cells = (
+            np.array(x) for x in zip(*each, strict=True)
+        )
+        rows[name] = {
+            "cells": float(cells.mean()),
+            "same_top_of_s": float(same_s.mean()),
+            "same_top_of_P": float(same_P.mean()),
+            "mean_gap_of_P": float(gap.mean()),
+            "max_gap_of_P": float(gap.max()),
+            "mean_total_variation": float(shift.mean()),
+        }
+        if theta < 1:
+            rows[name] |= {"loss": float(loss.mean()), "loss_exact": float(loss_exact.mean())}
+    return rows
+
+
+def timed(
+    reads: dict[str, Read], questions: np.ndarray, calls: int, rounds: int
+) -> dict[str, float]:
+    """Microseconds of a read; every call asks something else, as a stream does."""
+
+    def work(read: Read) -> Callable[[], object]:
+        ask: Iterator[np.ndarray] = itertools.cycle(questions)
+        return lambda: read(next(ask))
+
+    return take_turns({name: work(read) for name, read in reads.items()}, calls, rounds)
+
+
+def writes(tensors: dict[str, Any], states: States, asked: np.ndarray, faiss: Any) -> list[Row]:
+    """A write into one item's cell, which moves it: alone, with an index, and FAISS's update."""
+    cells, made = int(tensors["used"]), {}
+
+    def steps() -> Iterator[tuple[np.ndarray, int]]:
+        for turn, at in enumerate(itertools.cycle(asked)):
+            yield states.h[at : at + 1], turn * 99_991 % cells
+
+    def writer(index: bool) -> Callable[[], object]:
+        config = IndexedMemoryConfig(margin=50.0) if index else MemoryConfig(margin=50.0)
+        memory, step = LabeledMemory(DIM, config), steps()
+        memory.restore(tensors)
+        memory.read(torch.from_numpy(states.h[:1]))  # the index is made by the first read
+
+        def write() -> object:
+            h, item = next(step)
+            return memory.write(torch.from_numpy(h), torch.tensor([item]))
+
+        return write
+
+    made = {"write, no index": writer(False), "write, index": writer(True)}
+    if faiss is not None:
+        faiss.make_direct_map()
+        step = steps()
+
+        def update() -> object:
+            h, item = next(step)
+            return faiss.update_vectors(np.array([item]), h / np.linalg.norm(h))
+
+        made["FAISS's update alone"] = update
+    return [{"what": what, "us": us} for what, us in take_turns(made, 20, 7).items()]
+
+
+def measured(given: argparse.Namespace) -> dict[str, Any]:
+    start = time.perf_counter()
+    states = hidden_states(given.steps)
+    cells = given.cells
+    v, width = np.ascontiguousarray(states.h[:cells]), int(states.y.max()) + 1
+    later = np.random.default_rng(0).permutation(np.arange(cells + 1_000, len(states.h)))
+    asked, others = later[: given.questions], later[given.questions :][:40]
+    questions = states.h[asked]
+    exact = {"words": Exact(v, states.y[:cells]), "items": Exact(v, np.arange(cells))}
+    lam, theta = chosen(exact["words"], states, others, width, given.lam)
+    theta_of = {"words": theta, "items": 1.0}
+    tensors = {
+        "words": tensors_of(v, np.ascontiguousarray(states.y[:cells])),
+        "items": tensors_of(v, np.arange(cells)),
+    }
+    print(f"states and settings: {time.perf_counter() - start:.0f} s", flush=True)
+    made, builds = {}, []
+    for count in given.lists:
+        begun = time.thread_time()
+        made[count] = Lists(v, centres_of(v, count))
+        builds.append({"lists": count, "seconds": time.thread_time() - begun})
+    first = given.lists[0]
+    faiss = faiss_index(made[first], v)
+    points, exacts = [], []
+    for kind, labels in (("words", width), ("items", cells)):
+        alone, held = kind == "items", tensors[kind]
+        reads = {
+            f"{count} lists, {probes} probes": reader(made[count], probes, held, alone, lam)
+            for count in given.lists
+            for probes in given.probes
+        }
+        if faiss is not None:
+            for probes in given.probes:
+                told = faiss_reader(faiss, probes, held, alone, lam)
+                reads[f"FAISS, {first} lists, {probes} probes"] = told
+
+        def all_of(h: np.ndarray, kind: str = kind, labels: int = labels) -> np.ndarray:
+            return exact[kind].scores(h, lam, labels)
+
+        agreed = agreement(reads, all_of, states, asked, theta_of[kind], labels)
+        times = timed(reads, questions, 8, 7)
+        memory = LabeledMemory(DIM, MemoryConfig(lam=lam, cells_per_label=1 if alone else None))
+        memory.restore(held)
+
+        def whole(h: np.ndarray, memory: LabeledMemory = memory, alone: bool = alone) -> MemoryRead:
+            if alone:
+                return memory.read(torch.from_numpy(h[None]))
+            with plainly():
+                return memory.read(torch.from_numpy(h[None]))
+
+        check = max(
+            np.abs(whole(h).scores(labels)[0].numpy() - all_of(h)).max() for h in questions[:3]
+        )
+        one_pass = {"one pass": lambda h: np.einsum("kd,d->k", v, h)}
+        sorted_once = {"exact, sorted by label": lambda h: all_of(h)}
+        floor = timed(one_pass | sorted_once, questions, 2, 5)  # type: ignore[arg-type]
+        floor |= timed({"exact read": whole}, questions, 3 if alone else 1, 5 if alone else 3)
+        exacts.append({"memory": kind, "us": floor, "largest_difference_of_s": float(check)})
+        for name, us in times.items():
+            over = {f"times_faster_than_{what}": each / us for what, each in floor.items()}
+            points.append({"memory": kind, "what": name, "us": us, **over, **agreed[name]})
+        del memory
+        print(f"{kind}: {time.perf_counter() - start:.0f} s", flush=True)
+    return {
+        "cells": cells, "questions": len(asked), "lam": lam, "theta": theta, "builds": builds,
+        "exact": exacts, "points": points, "writes": writes(tensors["items"], states, asked, faiss),
+        "seconds": time.perf_counter() - start,
+    }  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cells", type=int, default=1_000_000)
+    parser.add_argument("--questions", type=int, default=400)
+    parser.add_argument("--steps", type=int, default=330, help="batches the model is trained on")
+    parser.add_argument("--lam", type=float, nargs="+", default=LAMS, help="what to choose from")
+    parser.add_argument("--lists", type=int, nargs="+", default=[1000, 4000])
+    parser.add_argument("--probes", type=int, nargs="+", default=[1, 4, 8, 16, 32, 64, 128])
+    parser.add_argument("--json", type=Path, default=Path("results/approximate.json"))
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    document = measured(given)
+    versions = {"torch": torch.__version__, "numpy": np.__version__}
+    document |= {"load": os.getloadavg()[0], "python": platform.python_version(), **versions}
+    given.json.parent.mkdir(parents=True, exist_ok=True)
+    given.json.write_text(json.dumps(document, indent=2) + "\n")
+    for point in document["points"]:
+        told = (point["memory"], point["what"], point["us"], point["times_faster_than_exact read"])
+        same = (point["same_top_of_s"], point["same_top_of_P"], point["mean_gap_of_P"])
+        print("{:6} {:32} {:8.0f} us {:7.1f} x {:.3f} {:.3f} {:.4f}".format(*told, *same))
+
+
+if __name__ == "__main__":
+    main()

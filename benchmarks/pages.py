@@ -1,0 +1,85 @@
+"""The tables of `docs/performance.md`, in Markdown, from the rows of one run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+Row = dict[str, Any]
+RIVALS = ("FAISS IVF", "hnswlib", "usearch", "river's kNN")
+PLAIN = ", specification"
+
+
+def pages(rows: Sequence[Row]) -> str:
+    """Reads, steps, whole steps and rivals, one table after another."""
+    known = [row for row in rows if row["us"] is not None]
+    parts = (reads(known), steps(known), whole_steps(known), rivals(known))
+    return "\n\n".join("\n".join(part) for part in parts)
+
+
+def table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> list[str]:
+    return [
+        "| " + " | ".join(head) + " |",
+        "|---" * len(head) + "|",
+        *("| " + " | ".join(line) + " |" for line in lines),
+    ]
+
+
+def ratio(rows: Sequence[Row], what: str) -> str:
+    return next((f"{row['ratio']:.2f}" for row in rows if row["what"] == what), "")
+
+
+def reads(rows: Sequence[Row]) -> list[str]:
+    mine = [r for r in rows if r["what"].startswith("read ") and PLAIN not in r["what"]]
+    return table(
+        ("cells × 128", "floor (µs)", "read (µs)", "ratio", "specification"),
+        [
+            (
+                row["what"].removeprefix("read ").replace(" cells", ""),
+                f"{row['floor']:,.0f}",
+                f"{row['us']:,.0f}",
+                f"{row['ratio']:.2f}",
+                ratio(rows, row["what"] + PLAIN),
+            )
+            for row in mine
+        ],
+    )
+
+
+def steps(rows: Sequence[Row]) -> list[str]:
+    mine = [r for r in rows if r["what"].startswith("step of ") and PLAIN not in r["what"]]
+    return table(
+        ("", "own (µs)", "over the forward", "specification"),
+        [
+            (
+                row["what"].removeprefix("step of "),
+                f"{row['us']:,.0f}",
+                f"{row['ratio']:.2f}",
+                ratio(rows, row["what"] + PLAIN),
+            )
+            for row in mine
+        ],
+    )
+
+
+def whole_steps(rows: Sequence[Row]) -> list[str]:
+    mine = [row for row in rows if row["what"].endswith(", whole step")]
+    names = list(dict.fromkeys(row["over"] for row in mine))
+    lines = []
+    for what in dict.fromkeys(row["what"] for row in mine):
+        found = {row["over"]: f"{row['ratio']:.1f}" for row in mine if row["what"] == what}
+        lines.append((what.removesuffix(", whole step"), *(found[name] for name in names)))
+    return table(("over", *(name.removesuffix(", whole step") for name in names)), lines)
+
+
+def rivals(rows: Sequence[Row]) -> list[str]:
+    found = {
+        tuple(row["what"].removesuffix(" vectors").split(", ", 1)): f"{row['ratio']:.2f}"
+        for row in rows
+        if row["what"].endswith(" vectors")
+    }
+    sizes = dict.fromkeys(size for _, size in found)
+    return table(
+        ("vectors", *RIVALS),
+        [(size, *(found.get((name, size), "") for name in RIVALS)) for size in sizes],
+    )
