@@ -27,18 +27,23 @@ def test_ten_thousand_streams_of_a_hundred_cells_stay_under_700_mb() -> None:
     # Scaled down: a few streams, what their tensors hold and what Python allocates around them.
     streams, dim = 6, 128
     adapter = Adapter(nn.Linear(dim, 10), memory=MemoryConfig(capacity=100))
-    write_cells(adapter.stream(), 100, dim)  # whatever is made once
-    gc.collect()
-    tracemalloc.start()
-    try:
-        before = tracemalloc.get_traced_memory()[0]
+
+    def made() -> list[Stream]:
         held = [adapter.stream() for _ in range(streams)]
         for stream in held:
             write_cells(stream, 100, dim)
         gc.collect()
+        return held
+
+    tracemalloc.start()
+    try:
+        others = made()  # and whatever is made once
+        before = tracemalloc.get_traced_memory()[0]
+        held = made()
         python = tracemalloc.get_traced_memory()[0] - before
     finally:
         tracemalloc.stop()
+    assert len(others) == len(held)
     each = (sum(map(nbytes, held)) + python) / streams
     assert each >= 100 * dim * 4
     assert 10_000 * each < 700e6
