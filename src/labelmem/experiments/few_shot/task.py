@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from labelmem.experiments.images.drawings import load_images
 from labelmem.experiments.images.fit_pictures import PictureOptions, bent, fit_steps
 from labelmem.experiments.keeping import keep
 from labelmem.experiments.records import Record, digest
-from labelmem.experiments.table import Run
+from labelmem.experiments.run_task import RunTask
 from labelmem.models import ConvNet
 
 __all__ = ["TASK", "FewShotTask", "Learner", "Shown"]
@@ -56,7 +56,7 @@ class Learner:
 
 
 @dataclass(frozen=True)
-class FewShotTask:
+class FewShotTask(RunTask):
     """An embedding is trained on some characters; then an episode shows thousands of labels.
 
     Training labels are the background characters turned by quarters. Of their drawings, shuffled by
@@ -65,14 +65,7 @@ class FewShotTask:
     the other characters, turned alike, which nobody has seen.
     """
 
-    run: Run
-    device: torch.device
-    work: Path
-    show: bool | None = None
-    config: Mapping[str, Any] = field(init=False)
-
     def __post_init__(self) -> None:
-        object.__setattr__(self, "config", self.run.config)
         if self.reading not in READINGS:
             raise ConfigError(f"reading is {self.reading!r}; it must be one of {READINGS}")
 

@@ -26,7 +26,7 @@ from labelmem.experiments.images.within_metric import within_metric
 from labelmem.experiments.images.world import Sees, World, embedded
 from labelmem.experiments.keeping import keep
 from labelmem.experiments.records import Record, digest
-from labelmem.experiments.table import Run
+from labelmem.experiments.run_task import RunTask
 from labelmem.models import ConvNet
 from labelmem.online import OnlineMethod
 
@@ -50,7 +50,7 @@ class Tested:
 
 
 @dataclass(frozen=True)
-class ImageTask:
+class ImageTask(RunTask):
     """Some characters are taught to a network, then sequences show these and new ones.
 
     By the run's seed, characters are drawn and their drawings shuffled: ``seen`` characters of
@@ -63,15 +63,6 @@ class ImageTask:
     without a ``1 / folds`` part of the drawings of the others; sequences show what was left out.
     So nothing of a test sequence, neither a drawing nor a new character, is seen before the test.
     """
-
-    run: Run
-    device: torch.device
-    work: Path
-    show: bool | None = None
-    config: Mapping[str, Any] = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "config", self.run.config)
 
     @cached_property
     def data(self) -> Images:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from labelmem.experiments.language.laps import Laps
 from labelmem.experiments.language.method import TextMethod
 from labelmem.experiments.language.stories import END, load_text
 from labelmem.experiments.records import Record, digest
-from labelmem.experiments.table import Run
+from labelmem.experiments.run_task import RunTask
 from labelmem.metrics import StreamMetrics
 from labelmem.models.fit_text import TextOptions, fit_text
 from labelmem.models.pointer_lstm import PointerLSTM
@@ -38,22 +38,13 @@ TIMED = 50
 
 
 @dataclass(frozen=True)
-class LanguageTask:
+class LanguageTask(RunTask):
     """A language model is trained on the training text; methods adapt it to the test text.
 
     The test text is one stream from its first word to its last, unless the row's ``streams`` cuts
     it into parallel parts. Settings are chosen on the validation text, read in ``valid_streams``
     parts to be quick. Intervals come from drawing blocks of consecutive words anew.
     """
-
-    run: Run
-    device: torch.device
-    work: Path
-    show: bool | None = None
-    config: Mapping[str, Any] = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "config", self.run.config)
 
     @cached_property
     def data(self) -> Text:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from labelmem.evaluation import evaluate
 from labelmem.experiments.figures import blocks, curve, figures, parameters
 from labelmem.experiments.keeping import keep
 from labelmem.experiments.records import Record, digest
-from labelmem.experiments.table import Run
+from labelmem.experiments.run_task import RunTask
 from labelmem.experiments.traces import ThetaTraces
 from labelmem.models import (
     FitOptions,
@@ -47,21 +47,12 @@ Fold = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class SequenceTask:
+class SequenceTask(RunTask):
     """One data set with one seed: predict every next token of every test stream.
 
     All methods see the same split, the same tokens, and, where they have one, the same model. What
     takes long is kept under ``work`` and found there by whoever comes next.
     """
-
-    run: Run
-    device: torch.device
-    work: Path
-    show: bool | None = None
-    config: Mapping[str, Any] = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "config", self.run.config)
 
     @cached_property
     def data(self) -> Sequences:
