@@ -23,8 +23,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-__all__ = ["TINY", "Array", "alone", "array", "arrays", "compiled", "places", "plainly", "row"]
-__all__ += ["softmax", "tensor", "uncompiled"]
+__all__ = ["TINY", "Array", "allowed", "alone", "array", "arrays", "compiled", "places", "plainly"]
+__all__ += ["row", "softmax", "tensor", "uncompiled", "visible"]
 
 Array = NDArray[Any]
 
@@ -82,6 +82,11 @@ def _has_numba() -> bool:
     return find_spec("numba") is not None and import_module("labelmem.compiled").numba is not None
 
 
+def allowed() -> bool:
+    """Whether short ways are taken at all; not inside of :func:`plainly`."""
+    return _ON.get()
+
+
 def alone(h: Tensor) -> bool:
     """Whether ``h`` (n, d) is one stream's, on the CPU, and no gradient goes through it.
 
@@ -91,12 +96,35 @@ def alone(h: Tensor) -> bool:
     (True, False)
     """
     return (
-        len(h) == 1
-        and h.device.type == "cpu"
+        _ON.get()
+        and h.shape[0] == 1
+        and h.is_cpu
         and h.dtype in _TYPES
         and not h.requires_grad
-        and _ON.get()
     )
+
+
+def visible(*tensors: Tensor) -> bool:
+    """Whether numpy can look at the bytes of all of these.
+
+    It cannot inside of :func:`torch.func.vmap`, where a tensor stands for many, nor while a model
+    is being compiled, where it stands for none yet.
+
+    Examples
+    --------
+    >>> visible(torch.zeros(2))
+    True
+    >>> _ = torch.func.vmap(lambda x: print(visible(x)) or x)(torch.zeros(2))
+    False
+    """
+    if torch.compiler.is_compiling():
+        return False
+    try:
+        for x in tensors:
+            x.data_ptr()
+    except RuntimeError:
+        return False
+    return True
 
 
 def array(x: Tensor) -> Array:

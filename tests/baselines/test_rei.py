@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from labelmem.baselines.rei import Rei, ReiOptions
 from labelmem.errors import ConfigError
 from labelmem.evaluation import evaluate
+from labelmem.models.window_passes import PlainPass
 from labelmem.models.windows import window_losses
 
 LABELS = 8
@@ -76,8 +77,8 @@ def test_training_sees_what_will_be_met_online() -> None:
     method = Rei(LABELS, ReiOptions(dim=6, vector=4, lr=0.5, decay=0.05))
     sequences = halves(3, 9, 0)
     online = evaluate(method, sequences).metrics.running
-    with torch.no_grad():
-        windows = list(window_losses(method, [y for _, y in sequences], window=4))
+    labels = [y for _, y in sequences]
+    windows = list(window_losses(method, labels, 4, PlainPass(method, training=False)))
     assert sum(float(a) for a, _ in windows) / 27 == pytest.approx(online, rel=1e-5)
 
 

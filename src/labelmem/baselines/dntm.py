@@ -79,6 +79,5 @@ class DNTM(SequenceMethod[DNTMOptions]):
         for t in range(tokens.shape[1]):
             seen, state = self.network.features(tokens[:, t], state)
             features.append(seen)
-        scored = (y >= 0).flatten().nonzero()[:, 0]
-        logits = self.network.head(torch.stack(features, 1).flatten(0, 1)[scored])
-        return scored_loss(logits, y.flatten()[scored]).sum(), state
+        logits = self.network.head(torch.stack(features, 1).flatten(0, 1))
+        return scored_loss(logits, y.flatten()).sum(), state

@@ -16,7 +16,7 @@ from labelmem.baselines.sequence_method import (
     SequenceStep,
 )
 from labelmem.models.fast_lstm import FastLSTM, FastState, Trail, fold_
-from labelmem.models.windows import UNSCORED
+from labelmem.models.window_passes import UNSCORED
 from labelmem.online import Step
 from labelmem.trees import chosen
 

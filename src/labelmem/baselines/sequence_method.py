@@ -20,7 +20,8 @@ from labelmem.errors import ConfigError
 from labelmem.models.batches import split
 from labelmem.models.fit_options import FitOptions, FitResult
 from labelmem.models.training import Progress
-from labelmem.models.windows import UNSCORED, fit_windows
+from labelmem.models.window_passes import UNSCORED
+from labelmem.models.windows import fit_windows
 from labelmem.online import Recorded, Step
 from labelmem.trees import chosen
 
@@ -106,7 +107,7 @@ class SequenceMethod(FromLabels[SequenceState, O]):
 
     @abstractmethod
     def window(self, tokens: Tensor, y: Tensor, state: Any) -> tuple[Tensor, Any]:
-        """What a window costs; see :class:`labelmem.models.windows.WindowLearner`."""
+        """What a window costs; see :class:`labelmem.models.window_passes.WindowLearner`."""
 
     def learned(self, tokens: Tensor, y: Tensor, before: Any, after: Any) -> Any:
         """The state ``after`` a step, changed by its labels y (n,), UNSCORED where not known."""

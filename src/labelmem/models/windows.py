@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -17,38 +16,22 @@ from labelmem.errors import InputError, ModelError
 from labelmem.models.batches import batches_of_like_length
 from labelmem.models.fit_options import FitOptions, FitResult
 from labelmem.models.training import Progress, seeded_dropout
+from labelmem.models.window_passes import UNSCORED, WindowLearner, WindowPass, window_pass
 from labelmem.trees import tree_map
 
-__all__ = ["UNSCORED", "WindowLearner", "fit_windows", "window_losses"]
-
-UNSCORED = -1
-"""In place of a label that the network does not know, and in the padding."""
-
-
-class WindowLearner(Protocol):
-    """What can be trained this way: it says what a window costs, and where it leaves the state."""
-
-    network: nn.Module
-    """All that is trained."""
-
-    @property
-    def start_token(self) -> int:
-        """What is fed where there is no label, or none that is known."""
-
-    def begin(self, streams: int) -> Any:
-        """State of streams that have seen nothing: a tree of tensors, streams first."""
-
-    def window(self, tokens: Tensor, y: Tensor, state: Any) -> tuple[Tensor, Any]:
-        """Sum of -log P over the labels y (n, w) that are scored, and the state after them.
-
-        ``tokens`` (n, w) are the labels one step before.
-        """
+__all__ = ["fit_windows", "window_losses"]
 
 
 def window_losses(
-    learner: WindowLearner, longest_first: Sequence[Tensor], window: int
+    learner: WindowLearner, longest_first: Sequence[Tensor], window: int, through: WindowPass
 ) -> Iterator[tuple[Tensor, int]]:
-    """Sum of losses and number of labels of each window; the gradient ends where a window does."""
+    """Sum of losses and number of labels of each window; the gradient ends where a window does.
+
+    Parameters
+    ----------
+    through
+        What goes over a window; its gradients are there when a window is yielded.
+    """
     device = next(learner.network.parameters()).device
     lengths = torch.tensor([len(sequence) for sequence in longest_first])
     y = pad_sequence(list(longest_first), batch_first=True, padding_value=UNSCORED)
@@ -59,9 +42,9 @@ def window_losses(
     state = learner.begin(len(y))
     for first in range(0, y.shape[1], window):
         alive, span = int((lengths > first).sum()), slice(first, first + window)
-        state = tree_map(lambda leaf, alive=alive: leaf[:alive].detach(), state)
-        total, state = learner.window(tokens[:alive, span], y[:alive, span], state)
+        state = tree_map(lambda leaf, alive=alive: leaf[:alive], state)
         count = sum(scored[span])
+        total, state = through(tokens[:alive, span], y[:alive, span], state, max(count, 1))
         if count:
             yield total, count
 
@@ -103,9 +86,11 @@ def fit_windows(
     if checkpoint is not None and checkpoint.exists():
         state.load(checkpoint)
     try:
+        passes = [window_pass(learner, options.batch, options.window, on) for on in (True, False)]
         while not _done(state.losses, options):
-            _epoch(learner, train, optimiser, options, len(state.losses) + 1)
-            state.record(_validate(learner, valid, options, len(state.losses) + 1))
+            epoch = len(state.losses) + 1
+            _epoch(learner, train, optimiser, options, epoch, passes[0])
+            state.record(_validate(learner, valid, options, epoch, passes[1]))
             if checkpoint is not None:
                 state.save(checkpoint)
             if progress is not None:
@@ -134,6 +119,7 @@ def _epoch(
     optimiser: torch.optim.Optimizer,
     options: FitOptions,
     epoch: int,
+    through: WindowPass,
 ) -> None:
     network = learner.network.train()
     # Seeded by epoch, so that a training that goes on sees what it would have seen.
@@ -141,24 +127,27 @@ def _epoch(
     order = torch.Generator().manual_seed(seed)
     with seeded_dropout(seed, next(network.parameters()).device):
         for rows in batches_of_like_length([len(s) for s in train], options.batch, order):
-            for total, count in window_losses(learner, [train[i] for i in rows], options.window):
-                optimiser.zero_grad()
-                torch.autograd.backward(total / count)
+            batch = [train[i] for i in rows]
+            for _ in window_losses(learner, batch, options.window, through):
                 if options.clip is not None:
                     nn.utils.clip_grad_norm_(network.parameters(), options.clip)
                 optimiser.step()
     optimiser.zero_grad()
 
 
-@torch.no_grad()
 def _validate(
-    learner: WindowLearner, valid: Sequence[Tensor], options: FitOptions, epoch: int
+    learner: WindowLearner,
+    valid: Sequence[Tensor],
+    options: FitOptions,
+    epoch: int,
+    through: WindowPass,
 ) -> float:
     learner.network.eval()
     losses: list[Tensor] = []
     count = 0
     for rows in batches_of_like_length([len(s) for s in valid], options.batch, None):
-        for loss, labels in window_losses(learner, [valid[i] for i in rows], options.window):
+        batch = [valid[i] for i in rows]
+        for loss, labels in window_losses(learner, batch, options.window, through):
             losses.append(loss)
             count += labels
     total = float(torch.stack(losses).double().sum()) if losses else 0.0
