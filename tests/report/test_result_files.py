@@ -129,7 +129,7 @@ def test_the_same_records_make_the_same_report(
 def test_plots_that_stand_alone_have_a_ground(tables: list[TableResults], tmp_path: Path) -> None:
     written = write_plots(tables, tmp_path / "docs/plots")
     assert [p.name for p in written] == [
-        "table2-fsq-nyc-position.svg", "table2-geolife-position.svg",
+        "table2-fsq-nyc-position.svg", "table2-geolife-position.svg", "table2-geolife-memory.svg",
     ]  # fmt: skip
     for path in written:
         assert ElementTree.parse(path).getroot().tag.endswith("svg")

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
-from report.made_up import Record, made_up
+from report.made_up import Record, keep, made_up
 from report.reading import loaded, rows_of
 
 from labelmem.report.result_lead import lead_of
+from labelmem.report.results import load_results
 from labelmem.report.tables import to_markdown
 
 TOKENS = [10, 20, 30, 40]
@@ -44,3 +46,22 @@ def test_a_loss_is_negative(tmp_path: Path) -> None:
 
 def test_older_records_have_no_pairs(tmp_path: Path) -> None:
     assert lead_of(loaded(tmp_path, made_up("lmn"), made_up("counter"))) is None
+
+
+def test_perplexity_is_paired_by_its_logarithm(tmp_path: Path) -> None:
+    def run(method: str, loss: float) -> Record:
+        blocks = {"tokens": [10, 10], "log_perplexity": [10 * loss, 20 * loss]}
+        metrics = {"perplexity": math.exp(1.5 * loss), "log_perplexity": 1.5 * loss}
+        config = {"options": {"memory": {"capacity": 100}}}
+        text = {"table": "table5", "dataset": "wikitext2", "config": config, "blocks": blocks}
+        wide = {"interval": {"perplexity": [1.0, 900.0]}}
+        return made_up(method, metrics=metrics, **text, **wide)
+
+    records = [run("lmn", 2.0), run("neural-cache", 2.2)]
+    (table,) = load_results(keep(tmp_path, records, "table5"))
+    lead = lead_of(table)
+    assert lead is not None and "is in log-perplexity" in lead.note
+    assert [row["wikitext2"] for row in lead.rows] == ["+.30 ±.10"]
+    ours, theirs = (one.estimate("perplexity") for one in table.datasets[0].results[::-1])
+    assert ours is not None and theirs is not None
+    assert not ours.close_to(theirs)  # whatever the intervals: on the same words it is ahead

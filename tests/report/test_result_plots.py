@@ -128,3 +128,24 @@ def test_variants_are_not_drawn_beside_the_methods(tmp_path: Path) -> None:
     assert sorted(names_in(both["position"])) == ["lmn", "static"]
     alone = drawn(tmp_path, made_up("lmn"), variant)  # a table that is only an ablation
     assert sorted(names_in(alone["position"])) == ["lmn", "no-key"]
+
+
+def sized(method: str, cells: int, loss: float, **options: Any) -> Record:
+    """A row that is run with a memory of some size."""
+    config = {"options": {"memory": {"capacity": cells}, **options}}
+    return made_up(method, loss=loss, config=config)
+
+
+def test_rows_of_other_sizes_are_points_of_one_curve(tmp_path: Path) -> None:
+    drawings = drawn(
+        tmp_path,
+        sized("lmn", 100, 4.0),
+        sized("lmn-2000", 2000, 3.0, **{"is": "lmn"}),
+        sized("lmn-50", 50, 4.5, **{"is": "lmn"}),
+        sized("lmn-other", 500, 9.0, **{"is": "lmn", "recall": {"parts": ["cosine"]}}),
+        sized("lmn-stronger", 100, 1.0, **{"is": "lmn"}),
+        sized("knn", 100, 5.0),
+        made_up("static"),
+    )
+    assert names_in(drawings["memory"]) == ["lmn"]  # knn has one size, static no memory
+    assert curve_of(drawings["memory"]) == ([50, 100, 2000], [4.5, 4.0, 3.0])

@@ -18,8 +18,8 @@ __all__ = ["TextLSTM"]
 class TextLSTM(LSTMModel):
     """An LSTM whose output layer uses the words' input vectors, for running text.
 
-    What is dropped in training is locked: one mask for all words of a passage, since a mask that
-    changes from word to word is noise in the recurrence, which learns to average it out.
+    What is dropped in training is locked: one mask for all words of a passage. Masks that change
+    from word to word can be had as well; they hold the model back less.
 
     Parameters
     ----------
@@ -39,6 +39,8 @@ class TextLSTM(LSTMModel):
         Share of the recurrent weights that is dropped (DropConnect), another one in each passage.
     word_drop
         Share of the words whose input vectors are 0 for a whole passage.
+    locked
+        Whether vectors lose the same values at every word of a passage.
 
     References
     ----------
@@ -62,6 +64,7 @@ class TextLSTM(LSTMModel):
         between: float | None = None,
         weight_drop: float = 0.0,
         word_drop: float = 0.0,
+        locked: bool = True,
     ) -> None:
         super().__init__(labels, dim, layers=layers, tied=True)
         # Over a large vocabulary, vectors that are scaled up on their way in move too far with
@@ -72,7 +75,7 @@ class TextLSTM(LSTMModel):
         self.dropout = dropout
         self.input_dropout = dropout if input_dropout is None else input_dropout
         self.between = dropout if between is None else between
-        self.weight_drop, self.word_drop = weight_drop, word_drop
+        self.weight_drop, self.word_drop, self.locked = weight_drop, word_drop, locked
         for share in (dropout, self.input_dropout, self.between, weight_drop, word_drop):
             check_dropout(share)
 
@@ -103,10 +106,10 @@ class TextLSTM(LSTMModel):
         ends = []
         for layer in range(self.rnn.num_layers):
             share = self.input_dropout if layer == 0 else self.between
-            x, end = self._layer(layer, _locked(x, share), state)
+            x, end = self._layer(layer, self._thinned(x, share), state)
             ends.append(end)
         new = tuple(torch.stack(part, 1) for part in zip(*ends, strict=True))
-        return _locked(x, self.dropout), new
+        return self._thinned(x, self.dropout), new
 
     def _words(self, tokens: Tensor) -> Tensor:
         x: Tensor = self.embedding(tokens)
@@ -114,6 +117,12 @@ class TextLSTM(LSTMModel):
             return x
         kept = torch.rand(self.labels + 1, device=x.device) >= self.word_drop
         return x * (kept[tokens] / (1 - self.word_drop))[..., None]
+
+    def _thinned(self, x: Tensor, share: float) -> Tensor:
+        """Drop values of x (n, T, dim); the same ones at every step if they are locked."""
+        if not self.locked:
+            return nn.functional.dropout(x, share)
+        return x * nn.functional.dropout(x.new_ones(len(x), 1, x.shape[2]), share)
 
     def _layer(self, layer: int, x: Tensor, state: State) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """One layer over all steps; its recurrent weights thinned."""
@@ -126,10 +135,3 @@ class TextLSTM(LSTMModel):
             warnings.filterwarnings("ignore", message="RNN module weights are not part")
             out, h, c = torch._VF.lstm(x, start, weights, True, 1, 0.0, True, False, True)
         return out, (h[0], c[0])
-
-
-def _locked(x: Tensor, share: float) -> Tensor:
-    """Drop the same values of x (n, T, dim) at every step."""
-    if not share:
-        return x
-    return x * nn.functional.dropout(x.new_ones(len(x), 1, x.shape[2]), share)

@@ -11,7 +11,7 @@ from labelmem.errors import StorageError
 from labelmem.report.plots import save_png, to_svg
 from labelmem.report.result_markdown import full_markdown_of
 from labelmem.report.result_page import page_of
-from labelmem.report.result_plots import drawings_of, position_of
+from labelmem.report.result_plots import drawings_of, memory_of, position_of
 from labelmem.report.results import Result, TableResults
 from labelmem.report.tables import Estimate
 from labelmem.storage import write_file
@@ -40,8 +40,13 @@ def write_report(tables: Sequence[TableResults], out: str | Path) -> list[Path]:
 
 
 def write_plots(tables: Sequence[TableResults], out: str | Path) -> list[Path]:
-    """Write the plots over the stream as drawings that stand alone, for documents to include."""
-    drawn = [position_of(table, dataset) for table in tables for dataset in table.datasets]
+    """Write the plots over the stream and over the size of the memory, for documents to include."""
+    drawn = [
+        plot(table, dataset)
+        for table in tables
+        for dataset in table.datasets
+        for plot in (position_of, memory_of)
+    ]
     texts = {one.name: to_svg(one.figure, ground="white") for one in drawn if one is not None}
     folder = _made(Path(out))
     for name, svg in texts.items():

@@ -19,14 +19,18 @@ AHEAD = "lmn"
 
 def lead_of(results: TableResults) -> Table | None:
     """Every method's difference to LMN with a paired interval; None where no record allows it."""
-    metrics = results.table.metrics[:2]
+    kept = {name for one in results.datasets for r in one.records for name in r.get("blocks", {})}
+    metrics = [name for name in results.table.metrics if name in kept][:2]
+    if not metrics:
+        return None
     columns = [Column("method", f"{results.label(AHEAD)} against")]
     columns += [Column(one.dataset, one.dataset, "s") for one in results.datasets]
     rows = []
     for method in results.compared:
         cells: dict[str, Value] = {}
         for one in results.datasets:
-            ours, theirs = one.find(AHEAD), one.find(method)
+            by_name = {result.method: result for result in one.largest()}
+            ours, theirs = by_name.get(AHEAD), by_name.get(method)
             leads = [_lead(ours, theirs, metric) for metric in metrics]
             cells[one.dataset] = _cell(leads, metrics)
         if method != AHEAD and set(cells.values()) != {NOTHING}:

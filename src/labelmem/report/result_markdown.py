@@ -5,6 +5,7 @@ from __future__ import annotations
 from labelmem.report.result_ablation import ablation_of
 from labelmem.report.result_grid import grid_of, printed_of
 from labelmem.report.result_lead import lead_of
+from labelmem.report.result_parts import parts_of
 from labelmem.report.result_speed import speed_of
 from labelmem.report.result_tables import NOTE, caption_of, notes_of, table_of
 from labelmem.report.results import DatasetResults, TableResults
@@ -19,7 +20,10 @@ def markdown_of(results: TableResults) -> str:
         return _of_one(results, results.datasets[0])
     tables: list[Table | None] = []
     if not results.only_ablation:
-        tables += [grid_of(results), lead_of(results), printed_of(results), speed_of(results)]
+        times = [parts_of(results, one) for one in results.datasets]
+        # Times in parts say more than sums.
+        times = times if any(times) else [speed_of(results)]
+        tables += [grid_of(results), lead_of(results), printed_of(results), *times]
     tables.append(ablation_of(results))
     parts = [_with_words(table) for table in tables if table is not None]
     parts += [_with_words(table) for one in results.datasets for table in _blocks(results, one)]

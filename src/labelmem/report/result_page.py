@@ -15,6 +15,7 @@ from labelmem.report.picture_strips import add_strips
 from labelmem.report.result_ablation import ablation_of
 from labelmem.report.result_grid import grid_of, printed_of
 from labelmem.report.result_lead import lead_of
+from labelmem.report.result_parts import parts_of
 from labelmem.report.result_plots import Drawing
 from labelmem.report.result_speed import speed_of
 from labelmem.report.result_tables import NOTE, table_of
@@ -80,6 +81,8 @@ def _dataset(
     for block, methods in table.blocks.items():
         if any(result.method in methods for result in dataset.results):
             page.table(table_of(table, dataset, block))
+    if parts := parts_of(table, dataset):
+        page.table(parts, intervals=False)
     command = escape(table.command(dataset.dataset))
     page.raw(f"<p>Made by <code>{command}</code></p>")
     drawn = [*drawings, *image_drawings(table, dataset)]

@@ -19,7 +19,7 @@ from labelmem.report.results import DatasetResults, Result, TableResults
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Drawing", "drawings_of", "position_of"]
+__all__ = ["Drawing", "drawings_of", "memory_of", "position_of"]
 
 USERS = 6
 """How many example users' thetas are drawn at most."""
@@ -54,9 +54,8 @@ def drawings_of(results: TableResults, dataset: DatasetResults) -> Iterator[Draw
     deciding = results.table.metrics[0]
     if timed := [series(r, point) for r in shown if (point := _cost(r, deciding))]:
         yield _against_time(f"{stem}-time", timed, deciding)
-    sizes = [series(r, memory) for r in shown if (memory := _sizes(dataset, r.method, deciding))]
-    if sizes:
-        yield _over_memory(f"{stem}-memory", sizes, deciding)
+    if memory := memory_of(results, dataset):
+        yield memory
     for result in shown:
         if traced := next((record for record in result.records if record.get("traces")), None):
             yield _theta(f"{stem}-theta-{result.method}", traced)
@@ -70,6 +69,17 @@ def position_of(results: TableResults, dataset: DatasetResults) -> Drawing | Non
     if not curves:
         return None
     return _over_stream(f"{results.name}-{dataset.dataset}-position", curves)
+
+
+def memory_of(results: TableResults, dataset: DatasetResults) -> Drawing | None:
+    """The deciding metric of every method that was run with several sizes of its memory."""
+    shown, metric = _shown(results, dataset), results.table.metrics[0]
+    found = [(r, points) for r in shown if (points := _sizes(dataset, r, metric))]
+    if not found:
+        return None
+    series = _drawn_as([result for result, _ in found])
+    curves = [series(result, points) for result, points in found]
+    return _over_memory(f"{results.name}-{dataset.dataset}-memory", curves, metric)
 
 
 Points = tuple[Sequence[float], Sequence[float]]
@@ -123,15 +133,32 @@ def _cost(result: Result, metric: str) -> Points | None:
     return [result.us_per_token], [estimate.value]
 
 
-def _sizes(dataset: DatasetResults, method: str, metric: str) -> Points | None:
+def _sizes(dataset: DatasetResults, of: Result, metric: str) -> Points | None:
+    """Sizes of the memory in order, and the metric with each; None where there is only one."""
     found = {
         result.cells: estimate.value
         for result in dataset.results
-        if result.method == method
-        and result.cells is not None
+        if result.cells is not None
+        and (result.method == of.method or _resized(result, of))
         and (estimate := result.estimate(metric)) is not None
     }
-    return (list(found), list(found.values())) if len(found) > 1 else None
+    cells = sorted(found)
+    return (cells, [found[n] for n in cells]) if len(cells) > 1 else None
+
+
+def _resized(result: Result, of: Result) -> bool:
+    """Whether a row is another one with a memory of another size, and differs in nothing else."""
+    if result.variant_of != of.method or result.cells == of.cells:
+        return False
+    one, other = (_but_for_size(r.records[0]["config"].get("options", {})) for r in (result, of))
+    return one == other
+
+
+def _but_for_size(options: Record) -> Record:
+    memory = {
+        name: value for name, value in options.get("memory", {}).items() if name != "capacity"
+    }
+    return {name: value for name, value in options.items() if name != "is"} | {"memory": memory}
 
 
 def _over_stream(name: str, series: Sequence[Series]) -> Drawing:

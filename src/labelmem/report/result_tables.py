@@ -65,7 +65,8 @@ def caption_of(dataset: DatasetResults) -> tuple[str, str]:
     title = info(name).title if name in names() else name
     streams = _span(record.get("streams") for record in dataset.records)
     tokens = _span(record.get("tokens") for record in dataset.records)
-    return title, f"{streams} test streams and {tokens} tokens for each seed."
+    kind = "test stream" if streams == "1" else "test streams"
+    return title, f"{streams} {kind} and {tokens} tokens for each seed."
 
 
 def notes_of(dataset: DatasetResults) -> list[str]:

@@ -22,6 +22,8 @@ ABLATION = "ablation"
 """The part of a table that tells what the parts of a method bring."""
 TIMED = "speed"
 """The size whose runs are made for their times; figures of other sizes stand beside these."""
+SAME_ORDER = {"perplexity": "log_perplexity"}
+"""Metrics that put methods in the order of another one, which can be added up over tokens."""
 NEEDED = ("table", "dataset", "method", "seed", "size", "config", "metrics", "started")
 """What a record must have to be shown."""
 
@@ -90,8 +92,9 @@ class Result:
 
     def _blocks(self, metric: str) -> Blocks | None:
         """The sums of a metric by blocks of streams, seed by seed; only some records keep them."""
-        kept = {int(r["seed"]): r["blocks"] for r in self.records if metric in r.get("blocks", {})}
-        return {seed: (by["tokens"], by[metric]) for seed, by in kept.items()} or None
+        name = SAME_ORDER.get(metric, metric)
+        kept = {int(r["seed"]): r["blocks"] for r in self.records if name in r.get("blocks", {})}
+        return {seed: (by["tokens"], by[name]) for seed, by in kept.items()} or None
 
 
 @dataclass(frozen=True)

@@ -114,7 +114,7 @@ class Cells:
 
     def _write(self, place: Tensor, write: Tensor, known: Tensor, h: Tensor, y: Tensor) -> None:
         """Put h into cell ``place`` of each stream; ``known`` cells keep what they held."""
-        place = torch.where(write, place, self.v.shape[1] - 1)[:, None]
+        place = place.masked_fill(~write, self.v.shape[1] - 1)[:, None]
         kept = (known & write)[:, None].to(h.dtype)
         wide = place[..., None].expand(-1, -1, h.shape[1])
         v = torch.addcmul(h[:, None], self.v.gather(1, wide), kept[..., None])

@@ -152,6 +152,7 @@ class LanguageTask(RunTask):
         us = {name: 1e6 * spent / (streams * length) for name, spent in laps.seconds.items()}
         modules = ready.modules
         return figures(metrics.result()) | {
+            "streams": streams,  # of the text, not the blocks that the intervals come from
             "us_per_token": round(sum(us.values()), 2),
             **_split(us),
             "us_softmax": round(self._softmax_us(modules[0]), 2),
