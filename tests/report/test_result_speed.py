@@ -72,3 +72,16 @@ def test_times_of_one_stream_stand_beside_those_of_many(tmp_path: Path) -> None:
     rows = {row[0]: row[2:] for row in rows_of(to_markdown(table))[2:]}
     assert rows == {"maml": ["50.0", "5", "7,000.0", "7"], "lmn": ["10.0", "1", "1,000.0", "1"]}
     assert table.note == "Many streams timed on GPU. One stream timed on cpu, 2 threads."
+
+
+def test_runs_made_for_their_times_come_before_others(tmp_path: Path) -> None:
+    runs = [
+        timed("lmn", 10.0, device="a shared GPU"),
+        timed("maml", 50.0, device="a shared GPU"),
+        timed("lmn", 2.0, device="GPU", size="lockstep"),
+        timed("maml", 16.0, device="GPU", size="lockstep"),
+    ]
+    table = speed(loaded(tmp_path, *runs))
+    rows = {row[0]: row[2:] for row in rows_of(to_markdown(table))[2:]}
+    assert rows == {"maml": ["16.0", "8"], "lmn": ["2.0", "1"]}
+    assert table.note == "Many streams timed on GPU."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from labelmem.report.footnotes import Footnotes
 from labelmem.report.result_cells import label_of
-from labelmem.report.results import DatasetResults, Result, TableResults
+from labelmem.report.results import TIMED, DatasetResults, Result, TableResults
 from labelmem.report.tables import Column, Table, Value
 
 __all__ = ["speed_of"]
@@ -16,13 +16,12 @@ MEASURE = "lmn"
 def speed_of(results: TableResults) -> Table | None:
     """Parameters and microseconds per token on the first data set; None where none was timed.
 
-    Times of the test are of many streams in lockstep; where single streams were timed too (size
-    ``speed``), those stand beside them.
+    Times of the test are of many streams in lockstep, and of a machine that may have done other
+    work as well; runs that were made for their times (``TIMED``) come before them.
     """
     dataset = results.datasets[0]
-    kinds = [("lockstep", "many streams", dataset)]
-    if results.alone is not None:
-        kinds.append(("alone", "one stream", results.alone))
+    sources = {"lockstep": dataset, **results.timed}
+    kinds = [(kind, title, sources[kind]) for kind, title in TIMED.items() if kind in sources]
     timed = {key: _timed(results, one) for key, _, one in kinds}
     methods = [m for m in results.compared if any(m in found for found in timed.values())]
     if not methods:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from statistics import fmean
@@ -16,12 +16,13 @@ from labelmem.experiments.table import Table, load_table, table_names
 from labelmem.report.pairing import Blocks
 from labelmem.report.tables import Estimate
 
-__all__ = ["DatasetResults", "Result", "TableResults", "load_results"]
+__all__ = ["TIMED", "DatasetResults", "Result", "TableResults", "load_results"]
 
 ABLATION = "ablation"
 """The part of a table that tells what the parts of a method bring."""
-TIMED = "speed"
-"""The size whose runs are made for their times; figures of other sizes stand beside these."""
+TIMED = {"lockstep": "many streams", "speed": "one stream"}
+"""Sizes whose runs are made for their times, one method after another on a machine that does
+nothing else; figures of other sizes stand beside these."""
 SAME_ORDER = {"perplexity": "log_perplexity"}
 """Metrics that put methods in the order of another one, which can be added up over tokens."""
 NEEDED = ("table", "dataset", "method", "seed", "size", "config", "metrics", "started")
@@ -151,8 +152,8 @@ class TableResults:
     datasets: Sequence[DatasetResults]
     shipped: bool = True
     """Whether the table comes with the package; if not, only its records are known."""
-    alone: DatasetResults | None = None
-    """What one stream at a time costs, where that was timed (size ``speed``)."""
+    timed: Mapping[str, DatasetResults] = field(default_factory=dict)
+    """What the sizes of ``TIMED`` say of the first data set, where they have records."""
 
     @property
     def name(self) -> str:
@@ -232,7 +233,7 @@ def load_results(folder: str | Path, size: str = "paper") -> list[TableResults]:
     if not wanted:
         raise DataError(_nothing(Path(folder), size, records))
     by_table = _grouped(wanted, "table")
-    timed = _grouped((r for r in records if r["size"] == TIMED and size != TIMED), "table")
+    timed = _grouped((r for r in records if r["size"] in TIMED and size not in TIMED), "table")
     return [_table(name, size, by_table[name], timed.get(name, ())) for name in sorted(by_table)]
 
 
@@ -278,9 +279,9 @@ def _table(
         for dataset in ordered(by_dataset, table.datasets)
     ]
     first = datasets[0].dataset
-    own = [record for record in timed if record["dataset"] == first]
-    alone = DatasetResults(first, _results(table, own)) if own else None
-    return TableResults(table, size, datasets, shipped, alone)
+    own = _grouped((record for record in timed if record["dataset"] == first), "size")
+    times = {kind: DatasetResults(first, _results(table, own[kind])) for kind in own}
+    return TableResults(table, size, datasets, shipped, times)
 
 
 def _unknown(name: str, records: Sequence[Record]) -> Table:
