@@ -8,7 +8,6 @@ from torch import Tensor, nn
 
 from labelmem.models.cells import gru_cell
 from labelmem.models.recurrent import RecurrentModel
-from labelmem.models.sizes import check_dropout, check_sizes
 
 __all__ = ["GRUModel"]
 
@@ -16,21 +15,7 @@ __all__ = ["GRUModel"]
 class GRUModel(RecurrentModel):
     """Predicts the next label of a stream by a GRU; its state is one tensor (n, layers, dim).
 
-    Parameters
-    ----------
-    labels
-        Number of labels L; tokens are 0 .. L-1, and L for the start of a stream.
-    dim
-        Size of h, which the head and the memory see.
-    embedding
-        Size of the labels' input vectors; ``dim`` if None.
-    dropout
-        Share of the embedding, of the values between layers and of h that is dropped in training.
-    layers
-        Stacked layers; the head sees the last.
-    tied
-        Whether the head's weight is the labels' input vectors: fewer parameters, often better on
-        language. Needs ``embedding`` equal to ``dim``.
+    Parameters are those of :class:`labelmem.models.recurrent.RecurrentModel`.
 
     Examples
     --------
@@ -45,21 +30,7 @@ class GRUModel(RecurrentModel):
     torch.Size([2, 3, 10])
     """
 
-    def __init__(
-        self,
-        labels: int,
-        dim: int = 128,
-        embedding: int | None = None,
-        dropout: float = 0.0,
-        layers: int = 1,
-        tied: bool = False,
-    ) -> None:
-        embedding = dim if embedding is None else embedding
-        check_sizes(labels=labels, dim=dim, embedding=embedding, layers=layers)
-        check_dropout(dropout)
-        between = dropout if layers > 1 else 0.0  # torch warns of a dropout without effect
-        rnn = nn.GRU(embedding, dim, layers, batch_first=True, dropout=between)
-        super().__init__(rnn, labels, dropout, tied)
+    module = nn.GRU
 
     def initial_state(self, n: int) -> Tensor:
         """State (n, layers, dim) of n streams that have seen nothing."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Sequence
+from typing import ClassVar, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
 from labelmem.errors import ConfigError, InputError
 from labelmem.models.embedding import TokenEmbedding
+from labelmem.models.sizes import check_dropout, check_sizes
 
 __all__ = ["RecurrentModel", "SequenceModel", "State"]
 
@@ -103,28 +104,49 @@ class RecurrentModel(SequenceModel):
 
     Parameters
     ----------
-    rnn
-        The fused recurrent module, ``batch_first``.
     labels
-        Number of labels.
+        Number of labels L; tokens are 0 .. L-1, and L for the start of a stream.
+    dim
+        Size of h, which the head and the memory see.
+    embedding
+        Size of the labels' input vectors; ``dim`` if None.
     dropout
         Share of the embedding, of the values between layers and of h that is dropped in training.
+    layers
+        Stacked layers; the head sees the last.
     tied
-        Whether the output layer uses the labels' input vectors as its weight.
+        Whether the head's weight is the labels' input vectors: fewer parameters, often better on
+        language. Needs ``embedding`` equal to ``dim``.
     """
 
-    def __init__(self, rnn: nn.RNNBase, labels: int, dropout: float, tied: bool) -> None:
+    module: ClassVar[Callable[..., nn.RNNBase]]
+    """The fused recurrent module."""
+
+    def __init__(
+        self,
+        labels: int,
+        dim: int = 128,
+        embedding: int | None = None,
+        dropout: float = 0.0,
+        layers: int = 1,
+        tied: bool = False,
+    ) -> None:
         super().__init__()
-        if tied and rnn.input_size != rnn.hidden_size:
+        embedding = dim if embedding is None else embedding
+        check_sizes(labels=labels, dim=dim, embedding=embedding, layers=layers)
+        check_dropout(dropout)
+        if tied and embedding != dim:
             raise ConfigError(
-                f"embedding is {rnn.input_size}, dim is {rnn.hidden_size}; "
+                f"embedding is {embedding}, dim is {dim}; "
                 "tied vectors need both to be equal (leave embedding out)"
             )
+        between = dropout if layers > 1 else 0.0  # torch warns of a dropout without effect
+        rnn = type(self).module(embedding, dim, layers, batch_first=True, dropout=between)
         self.labels = labels
-        self.dim = rnn.hidden_size
+        self.dim = dim
         # Without the scale a tied model would start with too large a loss or with inputs near 0; on
         # check-ins both made it learn more slowly or stop at a worse place.
-        self.embedding = TokenEmbedding(labels, rnn.input_size, self.dim**0.5 if tied else 1.0)
+        self.embedding = TokenEmbedding(labels, embedding, self.dim**0.5 if tied else 1.0)
         self.drop = nn.Dropout(dropout)
         self.rnn = rnn
         self.head = nn.Linear(self.dim, labels)
