@@ -3,8 +3,10 @@
     PYTHONPATH=src python benchmarks/training.py --device cuda --json results/training.json
 
 Random streams of the size of Foursquare NYC's, in which users return to their own places. Both ways
-train on the same streams in the same batches; the loop takes no short way, neither unrolled streams
-nor fused kernels. Nothing here is asserted.
+train on the same streams in the same batches; the loop takes no short way, neither steps at once
+nor fused kernels, and only the first steps of each stream: its time is counted by tokens. Then the
+gradients of both are compared, and the most memory that training takes with many labels is found.
+Nothing here is asserted.
 """
 
 from __future__ import annotations
@@ -14,20 +16,24 @@ import json
 import math
 import platform
 import time
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import torch
+from torch import Tensor
 
 from labelmem import Adapter, Combiner, MemoryConfig, training
+from labelmem.combiner import StreamCombiner
 from labelmem.fast import plainly
 from labelmem.keys import Hidden, Joined, RecentTokens
 from labelmem.models import GRUModel, HistoryModel
 from labelmem.online import Recorded
 
-ALWAYS = MemoryConfig(margin=math.inf)
+KINDS = {"stream": math.inf, "label": math.inf, "label, margin 3": 3.0}
+"""The combiners that are trained, and the margins of their memories."""
 
 
 def streams(count: int, length: int, labels: int) -> list[Recorded]:
@@ -43,80 +49,134 @@ def streams(count: int, length: int, labels: int) -> list[Recorded]:
     return made
 
 
-def adapters(labels: int, dim: int, device: str) -> dict[str, Adapter]:
+def adapter(kind: str, labels: int, dim: int, device: str) -> Adapter:
     torch.manual_seed(0)
-    key = Joined(RecentTokens(last=2, pair=True), Hidden(0.3))
-    history = HistoryModel(labels, dim).to(device).eval()
+    memory = MemoryConfig(margin=KINDS[kind])
+    if kind == "stream":
+        history = HistoryModel(labels, dim).to(device).eval()
+        key = Joined(RecentTokens(last=2, pair=True), Hidden(0.3))
+        combiner = Combiner(kind="stream", hidden=48, rescorer=64)
+        return Adapter(history, memory=memory, key=key, partition=True, combiner=combiner)
     gru = GRUModel(labels, dim, tied=True).to(device).eval()
-    stream = Combiner(kind="stream", hidden=48, rescorer=64)
-    return {
-        "stream combiner": Adapter(
-            history, memory=ALWAYS, key=key, partition=True, combiner=stream
-        ),
-        "label combiner": Adapter(gru, memory=ALWAYS, combiner=Combiner(kind="label")),
-    }
+    return Adapter(gru, memory=memory, combiner=Combiner(kind="label", hidden=16))
 
 
-def epoch(adapter: Adapter, given: argparse.Namespace, step_by_step: bool) -> dict[str, Any]:
-    """Seconds to prepare and of an epoch, its microseconds a token, and the most memory in use."""
-    device = torch.device(given.device)
-    data = streams(given.streams, given.length, given.labels)
-    options = training.FitOptions(batch_size=given.batch, truncate=16)
+@contextmanager
+def step_by_step() -> Iterator[None]:
+    """Take no short way inside."""
+    with patch.object(training, "can_unroll", lambda *_: False), plainly():
+        yield
+
+
+def trainer_of(made: Adapter, data: list[Recorded], given: argparse.Namespace) -> Any:
+    options = training.FitOptions(batch_size=given.batch, truncate=given.truncate)
+    return training._Trainer(made, options, [(made, data)], data[:1])
+
+
+def epoch(made: Adapter, data: list[Recorded], given: argparse.Namespace) -> dict[str, float]:
+    """Seconds to prepare and of an epoch, the latter also by token."""
+    cuda = made.device.type == "cuda"
 
     def now() -> float:
-        if device.type == "cuda":
-            torch.cuda.synchronize(device)
+        if cuda:
+            torch.cuda.synchronize(made.device)
         return time.perf_counter()
 
-    def trained(sequences: list[Recorded]) -> tuple[float, float]:
+    took = []
+    for _ in range(2):  # the first time makes what is made once
         start = now()
-        trainer = training._Trainer(adapter, options, [(adapter, sequences)], data[:1])
+        trainer = trainer_of(made, data, given)
         ready = now()
         trainer._epoch(1, lambda *_, **__: None, 0.0)
-        return ready - start, now() - ready
+        took = [ready - start, now() - ready]
+    by_token = 1e6 * took[1] / sum(len(y) for _, y in data)
+    return {"prepare_s": took[0], "epoch_s": took[1], "us_per_token": by_token}
 
-    can = training.can_unroll
-    with (
-        patch.object(training, "can_unroll", lambda *a: not step_by_step and can(*a)),
-        plainly() if step_by_step else nullcontext(),
-    ):
-        trained(data[:2])  # makes what is made once
-        if device.type == "cuda":
-            torch.cuda.reset_peak_memory_stats(device)
-        prepare, seconds = trained(data)
-    tokens = given.streams * given.length
-    peak = torch.cuda.max_memory_allocated(device) / 2**30 if device.type == "cuda" else None
+
+def gradients(made: Adapter, data: list[Recorded], given: argparse.Namespace) -> dict[str, Tensor]:
+    """The loss of all streams, and its slope by every weight."""
+    trainer = trainer_of(made, data, given)
+    assert isinstance(made.combiner, Combiner)
+    made.combiner.zero_grad()
+    total = torch.zeros((), device=made.device, dtype=torch.float64)
+    for batch in trainer.train:
+        for loss, _ in batch():
+            torch.autograd.backward(loss)
+            total += loss.detach()
+    found = made.combiner.named_parameters()
+    return {"loss": total} | {name: p.grad.clone() for name, p in found if p.grad is not None}
+
+
+def gaps(made: Adapter, given: argparse.Namespace) -> dict[str, float]:
+    """How far the two ways are apart, over the largest entry of each gradient."""
+    g = torch.Generator().manual_seed(1)
+    assert isinstance(made.combiner, Combiner)
+    with torch.no_grad():
+        for p in made.combiner.parameters():
+            p.add_(0.1 * torch.randn(p.shape, generator=g).to(p.device))
+    # Streams at once are one stretch, whatever the truncation; then so must be the loop.
+    length = given.truncate * (1 if isinstance(made.combiner, StreamCombiner) else 2)
+    data = streams(given.batch, length, len(made.known))
+    fast = gradients(made, data, given)
+    with step_by_step():
+        slow = gradients(made, data, given)
     return {
-        "prepare_s": prepare,
-        "epoch_s": seconds,
-        "us_per_token": 1e6 * seconds / tokens,
-        "peak_gib": peak,
+        name: float((fast[name] - x).abs().max() / x.abs().max().clamp(min=1e-12))
+        for name, x in slow.items()
     }
+
+
+def compared(kind: str, given: argparse.Namespace) -> dict[str, Any]:
+    made = adapter(kind, given.labels, given.dim, given.device)
+    fast = epoch(made, streams(given.streams, given.length, given.labels), given)
+    made = adapter(kind, given.labels, given.dim, given.device)
+    with step_by_step():
+        slow = epoch(made, streams(given.streams, given.few, given.labels), given)
+    times = slow["us_per_token"] / fast["us_per_token"]
+    found = {"combiner": kind, "step_by_step": slow, "as_done": fast, "times": times}
+    return found | {"gaps": gaps(made, given)}
+
+
+def most_memory(given: argparse.Namespace) -> dict[str, float]:
+    """GiB in use at most while the label combiner is trained with many labels, model included."""
+    made = adapter("label", given.many, given.dim, given.device)
+    data = streams(given.batch, 2 * given.truncate, given.many)
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    took = epoch(made, data, given)
+    peak = torch.cuda.max_memory_allocated()
+    return {"labels": given.many, "before_gib": before / 2**30, "peak_gib": peak / 2**30} | took
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="cuda")
-    parser.add_argument("--streams", type=int, default=600)
-    parser.add_argument("--length", type=int, default=90)
+    parser.add_argument("--streams", type=int, default=32)
+    parser.add_argument("--length", type=int, default=200)
+    parser.add_argument("--few", type=int, default=48, help="steps of a stream in the plain loop")
     parser.add_argument("--labels", type=int, default=8279)
+    parser.add_argument("--many", type=int, default=40000, help="labels when memory is measured")
     parser.add_argument("--dim", type=int, default=64)
     parser.add_argument("--batch", type=int, default=32)
-    parser.add_argument("--only", help="one of the combiners")
+    parser.add_argument("--truncate", type=int, default=16)
+    parser.add_argument("--only", choices=KINDS)
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
+    cuda = "cuda" in given.device
     rows: list[dict[str, Any]] = []
-    for name, adapter in adapters(given.labels, given.dim, given.device).items():
-        if given.only in (None, name):
-            slow, fast = epoch(adapter, given, True), epoch(adapter, given, False)
-            times = slow["epoch_s"] / fast["epoch_s"]
-            rows.append({"combiner": name, "step_by_step": slow, "as_done": fast, "times": times})
-            print(json.dumps(rows[-1]))
+    for kind in KINDS:
+        if given.only in (None, kind):
+            rows.append(compared(kind, given))
+            print(json.dumps(rows[-1]), flush=True)
+    most = most_memory(given) if cuda else None
+    print(json.dumps({"most memory": most}))
     if given.json:
-        device = torch.cuda.get_device_name() if "cuda" in given.device else "cpu"
+        device = torch.cuda.get_device_name() if cuda else "cpu"
         sizes = {k: v for k, v in vars(given).items() if type(v) is int}
         about = {"device": device, "python": platform.python_version(), "torch": torch.__version__}
-        given.json.write_text(json.dumps({**about, "sizes": sizes, "rows": rows}, indent=1) + "\n")
+        found = {**about, "sizes": sizes, "rows": rows, "most_memory": most}
+        given.json.write_text(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import is_dataclass, replace
 from typing import Any
 
@@ -19,6 +20,7 @@ from toys import make_adapter, random_combiner, random_stream, snapshot
 
 from labelmem import Adapter, LabeledMemory, MemoryConfig, StreamBatch, kernels, lockstep_state
 from labelmem import functional as F
+from labelmem.combiner import LabelCombiner
 from labelmem.combining import gru
 from labelmem.fast import plainly
 from labelmem.keys import Hidden, Joined, RecentTokens
@@ -171,12 +173,12 @@ def test_cells_are_read_and_written_as_specified(config: MemoryConfig, stream: l
 
 @kernel
 @pytest.mark.parametrize("partition", [False, True])
-@pytest.mark.parametrize(("each", "most"), [(False, 16384), (True, 1024)], ids=["whole", "parts"])
+@pytest.mark.parametrize(("each", "most"), [(False, 4096), (True, 1024)], ids=["whole", "parts"])
 def test_mixture(partition: bool, each: bool, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     from labelmem import kernels_mix
     from labelmem.kernels_mix import believed_by_model, mixed
 
-    monkeypatch.setattr(kernels_mix, "_MOST", most)
+    monkeypatch.setattr(kernels_mix, "_WHOLE", most)
     g = torch.Generator().manual_seed(0)
     logits = 3 * torch.randn(5, 2995, generator=g)
     r = torch.nn.functional.pad(torch.softmax(logits, dim=1), (0, 5))
@@ -224,6 +226,39 @@ def test_label_steps_and_their_gradients(slots: int, hidden: int) -> None:
     with torch.no_grad():
         assert label_step(mu, r, s, shared, weights, room)[0] is room
     torch.testing.assert_close(room, expected, rtol=0, atol=1e-5)
+
+
+@kernel
+@pytest.mark.parametrize(
+    ("slots", "hidden", "programs"),
+    [(150, 16, 7), (37, 5, 1000), (9, 20, 1)],
+    ids=["in turn", "at once", "step by step"],
+)
+def test_label_steps_along_a_stretch_and_their_gradients(
+    slots: int, hidden: int, programs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from labelmem import kernels_label_along_gradient
+    from labelmem.unrolling_theta import thetas
+
+    monkeypatch.setattr(kernels_label_along_gradient, "_PROGRAMS", programs)
+    combiner = random_combiner(hidden=hidden).to(DEVICE)
+    assert isinstance(combiner, LabelCombiner)
+    g = torch.Generator().manual_seed(0)
+
+    def drawn(*shape: int) -> Tensor:
+        return torch.randn(shape, generator=g).to(DEVICE)
+
+    given = (drawn(2, slots, hidden), drawn(2, 3, slots), drawn(2, 3, slots))
+    shared, by = drawn(2, 3, 3 * hidden).requires_grad_(), drawn(2, 3, slots)
+    weights = [shared, *combiner.cell_weights()]
+    found = []
+    for way in (nullcontext(), plainly()):
+        with way:
+            theta, end = thetas(combiner, *given, shared)
+            found.append([theta, end, *torch.autograd.grad((theta * by).sum(), weights)])
+    assert not found[0][1].requires_grad
+    for a, b in zip(*found, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-4)
 
 
 @kernel

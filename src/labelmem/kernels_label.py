@@ -11,7 +11,14 @@ from torch import Tensor
 from labelmem.kernels_label_gradient import gate_weight, label_gradient, padded_units
 from labelmem.kernels_triton import INTERPRETED, tl, triton
 
-__all__ = ["LabelWeights", "label_step"]
+__all__ = [
+    "LabelWeights",
+    "coarse_part",
+    "inverse",
+    "label_step",
+    "power_of_two",
+    "product_in_parts",
+]
 
 _FORM: dict[str, Any] = {"BLOCK": 64, "TILES": 8, "AHEAD": True, "num_warps": 4}
 """How a step is cut into programs of ``TILES`` times ``BLOCK`` labels, for states of 16 units, and
@@ -79,7 +86,7 @@ def _forward(
 
 
 @triton.jit
-def _power(x, EXACT: tl.constexpr):
+def power_of_two(x, EXACT: tl.constexpr):
     """Two to the x; a device that need not care for the tiniest numbers has one instruction."""
     if EXACT:
         return tl.exp2(x)
@@ -89,7 +96,7 @@ def _power(x, EXACT: tl.constexpr):
 
 
 @triton.jit
-def _inverse(x, EXACT: tl.constexpr):
+def inverse(x, EXACT: tl.constexpr):
     """One over x, likewise."""
     if EXACT:
         return 1 / x
@@ -99,13 +106,13 @@ def _inverse(x, EXACT: tl.constexpr):
 
 
 @triton.jit
-def _coarse(x):
+def coarse_part(x):
     """The first eleven bits of numbers, all that a tensor core looks at."""
     return (x.to(tl.int32, bitcast=True) & -8192).to(tl.float32, bitcast=True)
 
 
 @triton.jit
-def _product(coarse, fine, weight_coarse, weight_fine, acc):
+def product_in_parts(coarse, fine, weight_coarse, weight_fine, acc):
     """States times weights, both in two parts; what two fine parts make together is lost."""
     acc = tl.dot(coarse, weight_fine, acc=acc, input_precision="tf32")
     acc = tl.dot(fine, weight_coarse, acc=acc, input_precision="tf32")
@@ -126,7 +133,7 @@ def _to_gate(
     by_s = tl.load(weight_scores + (gate * H + unit) * 2 + 1, mask=used, other=0.0)
     weight = gate_weight(weight_mu, gate, H, P)
     weight = scale * weight
-    coarse = _coarse(weight)
+    coarse = coarse_part(weight)
     return scale * same, scale * bias, scale * by_r, scale * by_s, coarse, weight - coarse
 
 
@@ -173,25 +180,25 @@ def _step(
         if AHEAD:
             limit = tl.where(tile + 1 < TILES, slots, 0)
             ahead, r_ahead, s_ahead = _states(mu, r, s, row, slot + BLOCK, limit, slots, H, P)
-        coarse = _coarse(old)
+        coarse = coarse_part(old)
         fine = old - coarse
         x = same_0[None, :] + r_y * r_0[None, :] + s_y * s_0[None, :]
-        x = _product(coarse, fine, coarse_0, fine_0, x)
-        reset = _inverse(1 + _power(x, EXACT), EXACT)
+        x = product_in_parts(coarse, fine, coarse_0, fine_0, x)
+        reset = inverse(1 + power_of_two(x, EXACT), EXACT)
         x = same_1[None, :] + r_y * r_1[None, :] + s_y * s_1[None, :]
-        x = _product(coarse, fine, coarse_1, fine_1, x)
-        a = _power(tl.minimum(x, 60.0), EXACT)
+        x = product_in_parts(coarse, fine, coarse_1, fine_1, x)
+        a = power_of_two(tl.minimum(x, 60.0), EXACT)
         x = same_2[None, :] + r_y * r_2[None, :] + s_y * s_2[None, :]
         state = tl.zeros((BLOCK, P), tl.float32) + bias_2[None, :]
-        state = _product(coarse, fine, coarse_2, fine_2, state)
-        b = _power(tl.minimum(x + reset * state, 60.0), EXACT)
+        state = product_in_parts(coarse, fine, coarse_2, fine_2, state)
+        b = power_of_two(tl.minimum(x + reset * state, 60.0), EXACT)
         # fresh = (1 - b) / (1 + b) and update = 1 / (1 + a): one division makes both.
-        moved = ((1 - b) * a + old * (1 + b)) * _inverse((1 + a) * (1 + b), EXACT)
+        moved = ((1 - b) * a + old * (1 + b)) * inverse((1 + a) * (1 + b), EXACT)
         there = slot < slots
         place = (row * slots + slot)[:, None] * H + unit[None, :]
         tl.store(new + place, moved, mask=there[:, None] & (unit[None, :] < H))
         z = tl.sum(moved * to_theta[None, :], axis=1) + start
-        gate = _inverse(1 + _power(z, EXACT), EXACT)
+        gate = inverse(1 + power_of_two(z, EXACT), EXACT)
         tl.store(theta + row * slots + slot, gate, mask=there)
         slot += BLOCK
         if not AHEAD:

@@ -151,24 +151,35 @@ class LabelCombiner(Combiner, kind="label"):
             state = _with_slots(state, 1 + width)
             if alone(h) and not torch.is_grad_enabled():
                 return self._step_one(state, array(h)[0], width)
-        # The labels share this part of the input: one product per step, not one per label.
-        shared = h @ self.weight_h.T + state.missed @ self.weight_flags.T + self.bias_input
-        mu, theta = self._cell(state, shared)
+        spare = state.spare if recording() else None
+        shared = self.shared(h, state.missed)
+        mu, theta = self.cell(state.mu, state.r, state.s, shared, spare)
         return CombinerStep(theta=self._spread(theta, state.ids, width), mu=mu)
 
-    def _cell(self, state: LabelState, shared: Tensor) -> tuple[Tensor, Tensor]:
-        """The next states (n, A, hidden) and theta (n, A); ``shared`` (n, 3 hidden) is put in."""
-        spare = state.spare if recording() else None
-        if self.hidden <= _UNITS and fused(shared, state.mu):
+    def shared(self, h: Tensor, missed: Tensor) -> Tensor:
+        """(…, 3 hidden) what h and the two flags put in: one product per step, not per label."""
+        return h @ self.weight_h.T + missed @ self.weight_flags.T + self.bias_input
+
+    def cell(
+        self, mu: Tensor, r: Tensor, s: Tensor, shared: Tensor, out: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Eq. 4: the next states (n, A, hidden), put into ``out`` if it is given, and theta (n, A).
+
+        ``shared`` (n, 3 hidden) is what all labels have in common.
+        """
+        if self.hidden <= _UNITS and fused(shared, mu):
             from labelmem.kernels_label import label_step
 
-            mixing = (self.weight_mu, self.bias_mu, self.weight_scores)
-            weights = (*mixing, self.weight_theta, self.bias_theta)
-            return label_step(state.mu, state.r, state.s, shared, weights, spare)
-        own = torch.stack([state.r, state.s], dim=-1) @ self.weight_scores.T
-        mu = gru(shared[:, None] + own, state.mu @ self.weight_mu.T + self.bias_mu, state.mu)
+            return label_step(mu, r, s, shared, self.cell_weights(), out)
+        own = torch.stack([r, s], dim=-1) @ self.weight_scores.T
+        mu = gru(shared[:, None] + own, mu @ self.weight_mu.T + self.bias_mu, mu)
         theta = torch.sigmoid(mu @ self.weight_theta + self.bias_theta)
-        return mu if spare is None else spare.copy_(mu), theta
+        return mu if out is None else out.copy_(mu), theta
+
+    def cell_weights(self) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """What :meth:`cell` is made of, as kernels take it."""
+        mixing = (self.weight_mu, self.bias_mu, self.weight_scores)
+        return (*mixing, self.weight_theta, self.bias_theta)
 
     def _step_one(self, state: LabelState, h: Array, width: int) -> CombinerStep:
         """The same for one stream on a CPU, every label with a slot of its own."""

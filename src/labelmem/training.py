@@ -24,6 +24,7 @@ from labelmem.replay import ReplayStep, record, replay, replay_live
 from labelmem.stream_look import Look
 from labelmem.trees import tree_map
 from labelmem.unrolling import Unrolled, can_unroll, losses, unrolled
+from labelmem.unrolling_label import can_stretch, stretches
 
 __all__ = ["FitOptions", "FitResult", "fit"]
 
@@ -39,8 +40,7 @@ class FitOptions:
     batch_size: int = 16
     """Streams side by side."""
     truncate: int = 16
-    """Steps between two updates, through which the gradient flows, where streams are replayed step
-    by step."""
+    """Steps between two updates, through which the gradient flows, where streams are replayed."""
     window: int = 1024
     """Steps of one update where streams are unrolled at once; longer ones are cut."""
     windows: int = 4
@@ -110,7 +110,8 @@ def fit(
     Memory contents are constants of the gradient; the model is frozen unless ``train_model``.
     Streams are replayed step by step, but with a combiner of kind ``stream`` and ``margin=inf`` the
     memory is read only once and streams are unrolled at once (:mod:`labelmem.unrolling`): the same
-    losses, many times faster.
+    losses, many times faster. With one of kind ``label`` and one cell per label the steps between
+    two updates are taken at once (:mod:`labelmem.unrolling_label`): the same losses and updates.
 
     Parameters
     ----------
@@ -188,15 +189,18 @@ class _Trainer:
         return lockstep_batches(sequences, adapter.known, size, adapter.device, adapter.dtype)
 
     def _replayed(self, adapter: LMN, sequences: Sequence[Recorded]) -> list[Batch]:
-        """Batches to be replayed step by step."""
+        """Batches to be replayed, as many steps at once as there are between two updates."""
         batches = self._batches(adapter, sequences, self.options.batch_size)
+        truncate = self.options.truncate
+        if len(self.trained) == 1 and can_stretch(adapter.combiner, adapter.memory):
+            return [stretches(adapter, record(adapter, batch), truncate) for batch in batches]
         replays = [
             partial(replay_live, adapter, batch)
             if self.options.train_model
             else partial(replay, adapter, record(adapter, batch))
             for batch in batches
         ]
-        return [partial(_stretches, steps, self.options.truncate) for steps in replays]
+        return [partial(_stretches, steps, truncate) for steps in replays]
 
     @torch.no_grad()
     def _looks(
