@@ -11,7 +11,7 @@ from labelmem.compiled import copy, dot, fill, kernel
 
 __all__ = ["BLOCK", "add_product", "gru", "layer", "scores"]
 
-BLOCK = 128
+BLOCK = 64
 """Labels whose hidden units lie in the nearest cache together."""
 
 

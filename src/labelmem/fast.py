@@ -95,13 +95,7 @@ def alone(h: Tensor) -> bool:
     >>> alone(torch.zeros(1, 2)), alone(torch.zeros(2, 2))
     (True, False)
     """
-    return (
-        _ON.get()
-        and h.shape[0] == 1
-        and h.is_cpu
-        and h.dtype in _TYPES
-        and not h.requires_grad
-    )
+    return _ON.get() and h.shape[0] == 1 and h.is_cpu and h.dtype in _TYPES and not h.requires_grad
 
 
 def visible(*tensors: Tensor) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from labelmem.fast import Array
+from labelmem.fast_layers import gru
 
 __all__ = ["Labels", "decide", "echo_of", "features_of", "remember", "signals_of"]
 
@@ -129,7 +130,8 @@ def decide(
         score += inner @ weights["score_outer"]
     log_s = _log_softmax(score)
     seen = [signals, echo, _spread_of(log_s)]
-    mu = _gru(weights, np.concatenate([*seen, h] if h is not None else seen), mu)
+    cell = [weights[f"gru.{name}_l0"] for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
+    mu = gru(np.concatenate([*seen, h] if h is not None else seen), mu, *cell)
     guess = np.exp(log_s)
     if correct:
         log_s = _log_softmax(score + features @ (mu @ weights["score_moved"]))
@@ -155,16 +157,6 @@ def echo_of(guess: Array, slot: int) -> Array:
         return np.array([0, _NOT_THERE / 4], guess.dtype)
     log_s = max(float(_log(guess[slot : slot + 1])[0]), _NOT_THERE)
     return np.array([guess.argmax() == slot, log_s / 4], guess.dtype)
-
-
-def _gru(weights: dict[str, Array], seen: Array, mu: Array) -> Array:
-    from_input = weights["gru.weight_ih_l0"] @ seen + weights["gru.bias_ih_l0"]
-    from_mu = weights["gru.weight_hh_l0"] @ mu + weights["gru.bias_hh_l0"]
-    k = len(mu)
-    reset, update = 1 / (1 + np.exp(-(from_input[: 2 * k] + from_mu[: 2 * k]).reshape(2, k)))
-    new = np.tanh(from_input[2 * k :] + reset * from_mu[2 * k :])
-    moved: Array = new + update * (mu - new)
-    return moved
 
 
 def _log_softmax(score: Array) -> Array:

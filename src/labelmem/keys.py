@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from labelmem.errors import ConfigError, InputError
+from labelmem.fast import Array, alone, array, compiled, tensor
+from labelmem.fast_keys import scaled, token_directions
 from labelmem.functional import normalise
 from labelmem.lockstep_trust import believed
 
+if TYPE_CHECKING:
+    from labelmem.compiled_encode import TokenArrays
+
 __all__ = ["Hidden", "Joined", "Key", "RecentTokens"]
+
+_CPU = torch.device("cpu")
 
 
 class Key(ABC):
@@ -31,6 +39,10 @@ class Key(ABC):
 
         The adapter tells the size of the model's vocabulary.
         """
+
+    def for_kernels(self, tokens: int) -> TokenArrays | None:
+        """All that kernels need to make one stream's key of ``tokens`` on a CPU, if they can."""
+        return None
 
     def blocks(self, dim: int) -> tuple[int, ...]:
         """Lengths of the key's parts, for h of length ``dim``; ``()`` is a key in one piece.
@@ -65,7 +77,19 @@ class Hidden(Key):
 
     def __call__(self, x: Any, h: Tensor, state: Any) -> tuple[Tensor, Any]:
         """The direction of h."""
+        if alone(h) and h.is_contiguous():
+            return self._of_one(h), state
         return self.share * normalise(h), state
+
+    def _of_one(self, h: Tensor) -> Tensor:
+        """The same for one stream on a CPU."""
+        if not compiled(h.dtype == torch.float32):
+            return tensor(scaled(array(h)[0], self.share))
+        from labelmem.compiled_keys import scale
+
+        key = torch.empty_like(h)
+        scale(array(h)[0], self.share, array(key)[0])
+        return key
 
     def blocks(self, dim: int) -> tuple[int, ...]:
         """One."""
@@ -94,6 +118,16 @@ class Joined(Key):
         """All keys of this step."""
         made = [key(x, h, own) for key, own in zip(self.keys, state, strict=True)]
         return torch.cat([key for key, _ in made], dim=1), tuple(own for _, own in made)
+
+    def for_kernels(self, tokens: int) -> TokenArrays | None:
+        """For tokens, and h behind them."""
+        first, *rest = self.keys
+        made = first.for_kernels(tokens)
+        if made is None or made.share or len(rest) > 1 or type(self) is not Joined:
+            return None
+        if not rest:
+            return made
+        return made._replace(share=rest[0].share) if type(rest[0]) is Hidden else None
 
     def prepare(self, tokens: int) -> None:
         """All of them."""
@@ -154,6 +188,8 @@ class RecentTokens(Key):
         """Directions of the present and the remembered tokens, end to end."""
         if not isinstance(x, Tensor) or x.ndim != 1 or x.is_floating_point():
             raise InputError("RecentTokens needs inputs that are tokens, one whole number a stream")
+        if alone(h) and x.shape == (1,) and state.shape == (1, self.last - 1):
+            return self._of_one(int(x), array(state)[0], h.dtype)
         tokens = torch.cat([x[:, None], state], dim=1)
         directions = self._table(tokens, h.device).to(h.dtype)
         known = (tokens >= 0)[..., None]
@@ -165,6 +201,34 @@ class RecentTokens(Key):
             both = normalise(parts[:, 0] * parts[:, 1])
             key = torch.cat([key, both[:, None]], dim=1)
         return key.flatten(1), tokens[:, : self.last - 1]
+
+    def _of_one(self, now: int, before: Array, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        """The same for one stream on a CPU: its token now, and those before (last - 1,)."""
+        most = max(now, *before.tolist()) if self.last > 1 else now
+        if most >= len(self._directions):
+            self.prepare(most + 1)
+        table = array(self._table_on(_CPU))
+        tokens = np.empty(self.last, np.int64)
+        tokens[0], tokens[1:] = now, before
+        if not compiled(dtype == torch.float32):
+            kind = np.dtype(str(dtype).removeprefix("torch."))
+            key = tensor(token_directions(table, tokens, self.fade, self.pair, kind))
+            return key, tensor(tokens[:-1])
+        from labelmem.compiled_keys import token_key
+
+        key = torch.empty(1, (self.last + self.pair) * self.dim)
+        parts = array(key).reshape(-1, self.dim)
+        token_key(table, now, before, self.fade, self.pair, parts)
+        return key, tensor(tokens[:-1])
+
+    def for_kernels(self, tokens: int) -> TokenArrays | None:
+        """Directions of all of them."""
+        from labelmem.compiled_encode import TokenArrays
+
+        if type(self) is not RecentTokens:
+            return None
+        self.prepare(tokens)
+        return TokenArrays(array(self._table_on(_CPU)), float(self.fade), self.pair, 0.0)
 
     def blocks(self, dim: int) -> tuple[int, ...]:
         """One for each token, and one for the pair."""
@@ -185,6 +249,9 @@ class RecentTokens(Key):
         """Directions of all tokens up to the largest."""
         if not believed(lambda: (tokens < len(self._directions)).all()):
             self.prepare(int(tokens.max()) + 1)
+        return self._table_on(device)
+
+    def _table_on(self, device: torch.device) -> Tensor:
         if self._directions.device != device:
             self._directions = self._directions.to(device)
         return self._directions

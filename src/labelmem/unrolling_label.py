@@ -25,11 +25,12 @@ from labelmem import functional as F
 from labelmem.combiner import Combiner, LabelCombiner
 from labelmem.combining import misses
 from labelmem.config import MemoryConfig
+from labelmem.fast import allowed
 from labelmem.lmn import LMN
 from labelmem.metrics import FLOOR
 from labelmem.replay import Features
 from labelmem.unrolling_cells import Cells, Written, places_of
-from labelmem.unrolling_theta import short_ways, thetas
+from labelmem.unrolling_theta import thetas
 
 __all__ = ["can_stretch", "stretches"]
 
@@ -42,7 +43,7 @@ def can_stretch(combiner: float | Combiner, memory: MemoryConfig) -> bool:
     simple = memory.cells_per_label == 1 and memory.capacity is None
     simple = simple and type(memory) is MemoryConfig  # others keep, or read, less than all
     exact = isinstance(combiner, LabelCombiner) and not combiner.active_threshold
-    return exact and simple and short_ways()
+    return exact and simple and allowed()
 
 
 @dataclass

@@ -15,23 +15,17 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from labelmem.combiner import LabelCombiner
-from labelmem.fast import alone, compiled
+from labelmem.fast import allowed, compiled
 from labelmem.kernels import fused
 
-__all__ = ["short_ways", "thetas"]
+__all__ = ["thetas"]
 
 _NUMBERS = {"cpu": 2**18}  # of the gates of a block: it should stay in the cache
 _MANY = 2**24  # the same on other devices
 _UNITS = 16  # the most of which a device holds all weights while it goes back
-_ANY = torch.zeros(1, 1)  # one stream on a CPU
 
 Ways = tuple[Callable[..., tuple[Tensor, Tensor]], Callable[..., tuple[Tensor, ...]]]
 """A kernel for the steps, and one for the gradients of ``shared`` and the weights."""
-
-
-def short_ways() -> bool:
-    """Whether short ways are taken at all: not inside of :func:`labelmem.fast.plainly`."""
-    return alone(_ANY)
 
 
 def thetas(
@@ -74,7 +68,7 @@ def _ways(combiner: LabelCombiner, mu: Tensor, shared: Tensor) -> Ways | None:
 
         return kernels_label_along.label_steps, kernels_label_along_gradient.label_steps_gradient
     narrow = {mu.dtype, shared.dtype} == {torch.float32}
-    if mu.device.type == "cpu" and short_ways() and compiled(narrow):
+    if mu.device.type == "cpu" and allowed() and compiled(narrow):
         from labelmem import compiled_label_along, compiled_label_along_gradient
 
         return compiled_label_along.label_steps, compiled_label_along_gradient.label_steps_gradient

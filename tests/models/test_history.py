@@ -3,6 +3,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from torch.func import functional_call, stack_module_state, vmap
 
 from labelmem.backbone import find_head
 from labelmem.errors import ConfigError, InputError
+from labelmem.fast import plainly, uncompiled
 from labelmem.models import FitOptions, HistoryModel, fit_sequences, history
 from labelmem.models.cells import gru_cell
 
@@ -254,6 +256,43 @@ def test_tokens_out_of_range_are_refused(token: int) -> None:
     model = make()
     with pytest.raises(IndexError):
         model(torch.tensor([token]), model.initial_state(1))
+    with pytest.raises(IndexError), torch.no_grad():  # nor does the short way take them
+        model(torch.tensor([token]), model.initial_state(1))
+
+
+@pytest.mark.parametrize("way", [nullcontext, uncompiled])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("shape", range(len(SHAPES)))
+def test_one_stream_takes_a_short_way(shape: int, dtype: torch.dtype, way: Any) -> None:
+    model, x = make(**SHAPES[shape]).to(dtype), tokens(1)
+    with torch.no_grad(), plainly():
+        expected, states = step_through(model, x)
+    with torch.no_grad(), way():
+        logits, after = step_through(model, x)
+    torch.testing.assert_close(logits, expected, rtol=0, atol=1e-5)
+    assert len(after) == len(states)
+    for found, state in zip(after, states, strict=True):
+        torch.testing.assert_close(found, state, rtol=0, atol=1e-5)
+
+
+def test_no_short_way_where_a_tensor_stands_for_many_or_gradients_are_asked_for() -> None:
+    model, x = make(), torch.tensor([2, 3])
+
+    def logits(token: Tensor) -> Tensor:
+        answer: Tensor = model(token[None], model.initial_state(1))[0][0]
+        return answer
+
+    with torch.no_grad():
+        together = vmap(logits)(x)
+        torch.testing.assert_close(together, torch.stack([logits(token) for token in x]))
+    assert logits(x[0]).requires_grad
+
+
+def test_training_is_never_short() -> None:
+    model, x = make(dropout=0.9).train(), torch.tensor([2])
+    with torch.no_grad():
+        drawn = [model(x, model.initial_state(1))[0] for _ in range(6)]
+    assert not all(torch.equal(drawn[0], other) for other in drawn)
 
 
 def test_shapes_are_checked() -> None:

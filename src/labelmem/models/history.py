@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -11,8 +12,13 @@ from torch import Tensor, nn
 from labelmem.errors import ConfigError
 from labelmem.models.cells import gru_cell
 from labelmem.models.embedding import TokenEmbedding
+from labelmem.models.history_one import arrays_of, step_one
+from labelmem.models.output_layer import OutputLayer
 from labelmem.models.recurrent import SequenceModel, State
 from labelmem.models.sizes import check_dropout, check_sizes
+
+if TYPE_CHECKING:
+    from labelmem.compiled_encode import HistoryArrays
 
 __all__ = ["HistoryModel", "decayed_sums"]
 
@@ -151,7 +157,7 @@ class HistoryModel(SequenceModel):
         self.rnn = nn.GRU(dim, recurrent, batch_first=True) if recurrent else None
         self.from_rnn = nn.Linear(recurrent, dim) if recurrent else None
         self.drop_h = nn.Dropout(output_dropout)
-        self.head = nn.Linear(dim, labels)
+        self.head = OutputLayer(dim, labels)
         self.head.weight = self.embedding.weight
 
     def initial_state(self, n: int) -> tuple[Tensor, ...]:
@@ -176,7 +182,16 @@ class HistoryModel(SequenceModel):
         rest = [p for name, p in self.named_parameters() if name not in apart]
         return [([self.embedding.weight], weight), ([self.head.bias], bias), (rest, 0.0)]
 
+    def for_kernels(self) -> HistoryArrays | None:
+        """All that kernels need to take one stream's steps on a CPU, if they can."""
+        return arrays_of(self) if type(self) is HistoryModel else None
+
     def _step(self, x: Tensor, state: State) -> tuple[Tensor, State]:
+        assert isinstance(state, tuple)
+        # What a subclass does in other ways is known to itself alone.
+        short = step_one(self, x, state) if type(self) is HistoryModel else None
+        if short is not None:
+            return short
         sums, weights, *rnn = state
         e, counts = self._inputs(x)
         sums = self.decays[:, None] * sums + e[:, None]

@@ -1,0 +1,93 @@
+"""The step of a history model for one stream on a CPU: the same numbers in far fewer calls."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from labelmem.fast import Array, alone, array, compiled, tensor, visible
+from labelmem.fast_history import averages_of, mixed, summed
+from labelmem.fast_layers import gru, linear
+
+if TYPE_CHECKING:
+    from labelmem.compiled_encode import HistoryArrays
+    from labelmem.models.history import HistoryModel
+
+__all__ = ["arrays_of", "step_one"]
+
+Stepped = tuple[Tensor, tuple[Tensor, ...]]
+
+
+def step_one(model: HistoryModel, x: Tensor, state: tuple[Tensor, ...]) -> Stepped | None:
+    """What the model's step gives, h (1, dim) and the next state; None where it must be plain."""
+    table = model.embedding.weight
+    if not alone(state[1]) or torch.is_grad_enabled() or model.training:
+        return None
+    if table.dtype != state[1].dtype or table.device != state[1].device or x.is_floating_point():
+        return None
+    if x.shape != (1,) or state[0].shape[1:] != (len(model.mix), model.dim):
+        return None
+    if not visible(x, *state, table, model.mix):
+        return None
+    token = int(x)
+    if not 0 <= token <= model.labels:
+        return None
+    if _simple(model) and compiled(table.dtype == torch.float32):
+        return _compiled(model, token, state)
+    return _in_numpy(model, token, state)
+
+
+def arrays_of(model: HistoryModel) -> HistoryArrays | None:
+    """The model as kernels see it; None for one that they cannot step."""
+    from labelmem.compiled_encode import HistoryArrays
+
+    table, mix = model.embedding.weight, model.mix
+    if not _simple(model) or model.head.weight is not table or model.training:
+        return None
+    if mix.dtype != torch.float32 or not mix.is_cpu or not visible(table):
+        return None
+    kinds = {"table": table, "bias": model.head.bias, "decays": model.decays, "mix": mix}
+    arrays = {name: array(kind) for name, kind in kinds.items()}
+    return HistoryArrays(**arrays, norm=float(model.norm), prior=float(model.prior))
+
+
+def _simple(model: HistoryModel) -> bool:
+    """Whether h is made of averages alone, with a factor for each entry."""
+    return model.mix.dim() == 2 and model.hidden is None and model.rnn is None
+
+
+def _compiled(model: HistoryModel, token: int, state: tuple[Tensor, ...]) -> Stepped:
+    from labelmem.compiled_history import history_step
+
+    before = (array(state[0])[0], array(state[1])[0])
+    after, h = (np.empty_like(before[0]), np.empty_like(before[1])), np.empty(model.dim, np.float32)
+    known = (array(model.embedding.weight), array(model.decays), array(model.mix))
+    history_step(*known, float(model.norm), float(model.prior), token, before, after, h)
+    return tensor(h), (tensor(after[0]), tensor(after[1]))
+
+
+def _in_numpy(model: HistoryModel, token: int, state: tuple[Tensor, ...]) -> Stepped:
+    e = array(model.embedding.weight)[token] if token < model.labels else None
+    sums, weights = array(state[0])[0], array(state[1])[0]
+    sums, weights = summed(sums, weights, array(model.decays), e)
+    averages = averages_of(sums, weights, model.norm, model.prior)
+    h = mixed(averages, array(model.mix))
+    if model.hidden is not None:
+        first, last = model.hidden[0], model.hidden[-1]
+        inside = np.maximum(linear(averages.ravel(), *_layer(first)), 0)
+        h += linear(inside, *_layer(last))
+    if model.rnn is None or model.from_rnn is None:
+        return tensor(h), (tensor(sums), tensor(weights))
+    shown = np.zeros(model.dim, h.dtype) if e is None else e
+    now = gru(shown, array(state[2])[0], *(array(w) for w in model.rnn.all_weights[0]))
+    h += linear(now, *_layer(model.from_rnn))
+    return tensor(h), (tensor(sums), tensor(weights), tensor(now))
+
+
+def _layer(layer: torch.nn.Module) -> tuple[Array, Array]:
+    """Weight and bias."""
+    assert isinstance(layer, torch.nn.Linear)
+    return array(layer.weight), array(layer.bias)
