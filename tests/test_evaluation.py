@@ -47,6 +47,20 @@ def test_a_watcher_sees_every_step() -> None:
     assert seen == [(t, 2 if t < 2 else 1, (0, 1)) for t in range(5)]
 
 
+def test_one_stream_at_a_time_is_watched_and_scored_once() -> None:
+    seen: list[tuple[int, tuple[int, ...]]] = []
+
+    def watch(step: Watch) -> None:
+        seen.append((step.t, step.order))
+
+    adapter = Adapter(Stateless(), combiner=0.4)
+    single = evaluate(adapter, SEQUENCES, batch_size=1, watch=watch).result()
+    assert seen == [*((t, (0,)) for t in range(5)), *((t, (1,)) for t in range(2))]
+    together = evaluate(adapter, SEQUENCES).result()
+    assert single.metrics == pytest.approx(together.metrics, rel=1e-5)
+    assert (single.streams, single.tokens) == (2, 7)
+
+
 def test_time_is_measured() -> None:
     assert evaluate(Adapter(Stateless()), SEQUENCES).us_per_token > 0
 

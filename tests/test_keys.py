@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from labelmem import Adapter, Combiner
 from labelmem.errors import ConfigError, InputError
-from labelmem.keys import RecentTokens
+from labelmem.fast import plainly, uncompiled
+from labelmem.keys import Hidden, Joined, RecentTokens
 from labelmem.models import GRUModel
 
 CPU = torch.device("cpu")
@@ -44,6 +47,30 @@ def test_directions_depend_on_the_seed_alone() -> None:
     small, large = keys_of([3], dim=8)[0], keys_of([9000, 3], dim=8)[1]
     assert torch.equal(small[:8], large[:8])
     assert not torch.equal(small, keys_of([3], dim=8, seed=1)[0])
+
+
+@pytest.mark.parametrize("way", [nullcontext, uncompiled])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("last, pair, fade", [(1, False, 1.0), (2, True, 1.0), (3, True, 0.5)])
+def test_one_stream_takes_a_short_way(
+    last: int, pair: bool, fade: float, dtype: torch.dtype, way: Any
+) -> None:
+    h = torch.randn(7, 1, 5, generator=torch.Generator().manual_seed(0), dtype=dtype)
+    h[3] = 0
+
+    def made() -> list[torch.Tensor]:
+        key = Joined(RecentTokens(last, 8, fade, pair), Hidden(0.3))
+        state, out = key.initial_state(1, CPU), []
+        for t, token in enumerate([3, 3, 5, -1, 5000, 3, 5]):
+            found, state = key(torch.tensor([token]), h[t], state)
+            out += [found, state[0]]
+        return out
+
+    with plainly():
+        expected = made()
+    with way():
+        for found, spec in zip(made(), expected, strict=True):
+            torch.testing.assert_close(found, spec, rtol=0, atol=1e-6)
 
 
 def test_inputs_must_be_tokens() -> None:
