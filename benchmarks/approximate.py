@@ -37,10 +37,12 @@ from hidden_states import DIM, Exact, States, hidden_states, tensors_of
 from timing import take_turns
 
 from labelmem import LabeledMemory, MemoryConfig
+from labelmem.compiled_index import Cells
 from labelmem.config import IndexedMemoryConfig
 from labelmem.fast import plainly
 from labelmem.index_centres import centres_of
-from labelmem.index_lists import Lists
+from labelmem.index_near import NearRead
+from labelmem.index_pool import Pool
 from labelmem.index_read import Some, read_some
 from labelmem.reading import MemoryRead
 
@@ -63,13 +65,16 @@ def chosen(
     return min(loss, key=lambda point: loss[point])
 
 
-def reader(lists: Lists, probes: int, tensors: dict[str, Any], alone: bool, lam: float) -> Read:
+def reader(lists: Pool, probes: int, tensors: dict[str, Any], alone: bool, lam: float) -> Read:
     """What an indexed memory does in a read."""
-    rest = (alone, int(tensors["time"]), torch.zeros(0), None)
+    time = int(tensors["time"])
+    if alone:
+        return lambda h: NearRead(time, *lists.read(h, probes, lam, 1.0))
+    rest = (alone, time, torch.zeros(0), None)
     return lambda h: read_some(Some(tensors, *lists.look(h, probes), *rest), h, lam, 1.0)
 
 
-def faiss_index(lists: Lists, v: np.ndarray) -> Any:
+def faiss_index(lists: Pool, v: np.ndarray) -> Any:
     """FAISS's own lists about the same centres, cells of length one; None if not installed."""
     try:
         import faiss
@@ -199,9 +204,10 @@ def measured(given: argparse.Namespace) -> dict[str, Any]:
     }
     print(f"states and settings: {time.perf_counter() - start:.0f} s", flush=True)
     made, builds = {}, []
+    items = Cells(*(tensors["items"][name][0].numpy() for name in Cells._fields))
     for count in given.lists:
         begun = time.thread_time()
-        made[count] = Lists(v, centres_of(v, count))
+        made[count] = Pool(items, cells, centres_of(v, count))
         builds.append({"lists": count, "seconds": time.thread_time() - begun})
     first = given.lists[0]
     faiss = faiss_index(made[first], v)

@@ -13,7 +13,8 @@ PLAIN = ", specification"
 def pages(rows: Sequence[Row]) -> str:
     """Reads, steps, whole steps and rivals, one table after another."""
     known = [row for row in rows if row["us"] is not None]
-    parts = (reads(known), steps(known), whole_steps(known), rivals(known))
+    tasks = (rivals(known, "neighbours"), rivals(known, "labels"))
+    parts = (reads(known), steps(known), whole_steps(known), *tasks)
     return "\n\n".join("\n".join(part) for part in parts)
 
 
@@ -72,14 +73,16 @@ def whole_steps(rows: Sequence[Row]) -> list[str]:
     return table(("over", *(name.removesuffix(", whole step") for name in names)), lines)
 
 
-def rivals(rows: Sequence[Row]) -> list[str]:
-    found = {
-        tuple(row["what"].removesuffix(" vectors").split(", ", 1)): f"{row['ratio']:.2f}"
-        for row in rows
-        if row["what"].endswith(" vectors")
-    }
-    sizes = dict.fromkeys(size for _, size in found)
-    return table(
-        ("vectors", *RIVALS),
-        [(size, *(found.get((name, size), "") for name in RIVALS)) for size in sizes],
-    )
+def rivals(rows: Sequence[Row], task: str) -> list[str]:
+    """Times of the rivals over the memory's at one of the tasks."""
+    mine = [r for r in rows if r["what"].endswith(f" vectors, {task}")]
+    found = {tuple(r["what"].split(", ")[:2]): r for r in mine}
+    sizes = list(dict.fromkeys(size for _, size in found))
+    lines = []
+    for size in sizes:
+        here = {name: found.get((name, size)) for name in RIVALS}
+        known = next(row for row in here.values() if row is not None)
+        times = ("" if row is None else f"{row['ratio']:.2f}" for row in here.values())
+        own = (f"{known['floor']:,.0f}", f"{100 * known['recall_of_memory']:.0f}")
+        lines.append((size.removesuffix(" vectors"), *own, *times))
+    return table(("vectors", "memory (µs)", "recall (%)", *RIVALS), lines)

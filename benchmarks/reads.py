@@ -7,14 +7,17 @@ import torch
 from timing import Work, take_turns
 
 from labelmem import LabeledMemory, MemoryConfig
+from labelmem.config import NarrowMemoryConfig
 from labelmem.fast import plainly
 
 DIM = 128
 
 
-def memory_of(cells: int, each: int = 1, dim: int = DIM) -> LabeledMemory:
+def memory_of(
+    cells: int, each: int = 1, dim: int = DIM, kind: type[MemoryConfig] = MemoryConfig
+) -> LabeledMemory:
     """A memory of random cells, ``each`` of them per label."""
-    memory = LabeledMemory(dim, MemoryConfig(cells_per_label=each, margin=50.0))
+    memory = LabeledMemory(dim, kind(cells_per_label=each, margin=50.0))
     lead = torch.arange(cells) // each * each
     memory.restore(
         {
@@ -56,11 +59,15 @@ def one_pass(v: np.ndarray, h: np.ndarray) -> dict[str, Work]:
     return ways | {"FAISS Flat": lambda: index.search(query, 1)}
 
 
-def reads(cells: int, each: int = 1, rounds: int = 11) -> list[dict[str, object]]:
-    """Time of a read, the specification's beside it, over the fastest single pass."""
-    memory = memory_of(cells, each)
+def reads(
+    cells: int, each: int = 1, rounds: int = 11, narrow: bool = False
+) -> list[dict[str, object]]:
+    """Time of a read, the specification's beside it, over the fastest pass over 32 bits."""
+    wide = memory = memory_of(cells, each)
+    if narrow:
+        memory = memory_of(cells, each, kind=NarrowMemoryConfig)
     h = torch.randn(1, DIM, generator=torch.Generator().manual_seed(1))
-    floors = one_pass(memory.v[0].numpy(), h[0].numpy())
+    floors = one_pass(wide.v[0].numpy(), h[0].numpy())
 
     def plain() -> object:
         with plainly():
@@ -68,10 +75,11 @@ def reads(cells: int, each: int = 1, rounds: int = 11) -> list[dict[str, object]
 
     calls = max(4, 300_000 // cells)  # a turn's first call finds the caches as others left them
     times = take_turns({**floors, "read": lambda: memory.read(h)}, calls, rounds)
-    if cells <= 100_000:  # beyond, several gigabytes pass through the specification
+    if cells <= 100_000 and not narrow:  # beyond, several gigabytes pass through the specification
         times |= take_turns({"specification": plain}, max(1, calls // 10), 3)
     best = min(floors, key=lambda name: times[name])
     what = f"read {cells:,} cells" + (f", {each} per label" if each > 1 else "")
+    what += ", 16 bits" if narrow else ""
     return [
         {
             "what": what if name == "read" else f"{what}, {name}",

@@ -52,6 +52,8 @@ def measured(full: bool) -> list[Row]:
         rows += reads(cells, rounds=11 if cells < 1_000_000 else 5)
     for cells in (10_000, 100_000, *([1_000_000] if full else [])):
         rows += reads(cells, each=4, rounds=7 if cells < 1_000_000 else 3)
+    for cells in (10_000, 100_000, *([1_000_000] if full else [])):
+        rows += reads(cells, rounds=7 if cells < 1_000_000 else 3, narrow=True)
     rows += steps()
     for cells in (500, 10_000, *([100_000] if full else [])):
         rows += rivals(cells)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from toys import make_adapter, random_stream, snapshot
 from labelmem import LabeledMemory, MemoryConfig
 from labelmem import functional as F
 from labelmem.errors import InputError
-from labelmem.fast import uncompiled
+from labelmem.fast import plainly, uncompiled
 
 pytest.importorskip("numba")
 
@@ -199,3 +200,20 @@ def test_kernels_are_compiled_where_nothing_can_be_kept(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(compiled.numba, "njit", njit)
     assert compiled.kernel(lambda x: x + 1)(1) == 2
+
+
+@pytest.mark.parametrize("cells", [1, 3])
+def test_what_was_read_stays_when_cells_are_written_another_way(cells: int) -> None:
+    memory = LabeledMemory(DIM, MemoryConfig(margin=50.0, cells_per_label=cells), blocks=())
+    h, wrong = torch.from_numpy(drawn(1, 9, 1, DIM)), torch.tensor([[0.0, 0.5, 0.5, 0.0]])
+    for t, row in enumerate(h):
+        memory.write(row, torch.tensor([t % 4]), wrong)
+    for way in (nullcontext, plainly, uncompiled):
+        read = memory.read(h[0])
+        told = [read.label, read.alpha, read.group, read.age, read.past.rates]  # type: ignore[union-attr]
+        seen, late = [x.clone() for x in told], memory.read(h[0])
+        with way():
+            memory.write(h[1], torch.tensor([5]), wrong, mask=torch.tensor([True]))
+            memory.write(h[2], torch.tensor([0]), wrong)
+        after = [late.label, late.alpha, late.group, late.age, late.past.rates]  # type: ignore[union-attr]
+        assert all(torch.equal(a, b) for a, b in zip(seen, after, strict=True))

@@ -15,15 +15,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from labelmem.compiled_index import Cells
+from labelmem.compiled_places import table_of
 from labelmem.compiled_read import measure, read_lone, read_parts
 from labelmem.compiled_write import write_lone
 from labelmem.config import MemoryConfig
 from labelmem.fast import Array, array, places, tensor
+from labelmem.narrow import UNIT
 from labelmem.reading import LabelPast, MemoryRead
 
 __all__ = ["CompiledCells", "CompiledRead"]
 
 _NO_P = np.empty(0, np.float32)
+_TOLD = ("label", "alpha", "written")
+_WATCHED = ("born", "writes", "rates", "size")
 
 
 class CompiledCells:
@@ -39,13 +44,15 @@ class CompiledCells:
         The factors by which the rates of writes fade.
     blocks
         Lengths of the blocks of h that are compared for themselves; None if nobody asks.
+    before
+        The same cells before the memory made room for more: what it knew of them holds.
     """
 
     # There may be very many streams, and each has one of these.
     # fmt: off
     __slots__ = (
         "_now", "_pointer", "alpha", "born", "bounds", "config", "known", "label", "log_fades",
-        "rates", "size", "time", "used", "v", "watched", "writes", "written",
+        "rates", "size", "table", "time", "used", "v", "watched", "writes", "written",
     )
     # fmt: on
 
@@ -57,6 +64,7 @@ class CompiledCells:
         config: MemoryConfig,
         fades: Tensor,
         blocks: Sequence[int] | None,
+        before: CompiledCells | None = None,
     ) -> None:
         self.v, self.alpha, self.label = (array(cells[name])[0] for name in ("v", "alpha", "label"))
         self.written, self.born = array(cells["written"])[0], array(cells["born"])[0]
@@ -64,12 +72,17 @@ class CompiledCells:
         self.used, self.time = array(used), array(time)
         self.config, self.watched = config, blocks is not None
         self.log_fades = _log_fades(tuple(fades.tolist()))
-        self.bounds = _bounds(tuple(blocks or (self.v.shape[1],)))
+        dim = self.v.shape[1] - (UNIT if config.cell_bits else 0)
+        self.bounds = _bounds(tuple(blocks or (dim,)))
         self.known = np.zeros((2, len(self.label)), np.float32)
         told = len(self.label) if self.watched else 0
         self.size = np.zeros((told, len(self.bounds) - 1), np.float32)
-        known = (self.bounds, 0, int(self.used[0]), self.known, self.size)
-        measure(self.v, self.alpha, *known)
+        k = int(self.used[0])
+        if before is None:
+            measure(self.v, self.alpha, self.bounds, 0, k, self.known, self.size)
+        else:
+            self.known[:, :k], self.size[:k] = before.known[:, :k], before.size[:k]
+        self.table = table_of(self.label, k)
         self._pointer = cells["v"].data_ptr()
         self._now: weakref.ref[_Moment] | None = None
 
@@ -84,7 +97,8 @@ class CompiledCells:
     def read(self, h: Array, lam: float, delta: float) -> CompiledRead:
         """Eq. 2 and 3 for ``h`` (d,)."""
         k = int(self.used[0])
-        cosine, score = np.empty(k, np.float32), np.empty(k, np.float32)
+        # In one piece: two large ones, freed one by one, go back to the system every time.
+        cosine, score = np.empty((2, k), np.float32)
         parts = None
         if len(self.bounds) == 2:
             read_lone(self.v, self.known, h, lam, delta, cosine, score)
@@ -98,12 +112,20 @@ class CompiledCells:
             self._now = weakref.ref(moment)
         return CompiledRead(moment, cosine, score, parts)
 
-    def write(self, h: Array, y: int, P: Array | None) -> int:
-        """Learn that the label of ``h`` was ``y``: see :func:`compiled_write.write_lone`."""
+    def settle(self) -> None:
+        """Something is about to change the cells: reads that are still held get their copies."""
         moment = None if self._now is None else self._now()
         if moment is not None:
             moment.keep()
         self._now = None
+
+    def told_to_index(self) -> Cells:
+        """What an index follows."""
+        return Cells(self.v, self.alpha, self.label, self.written)
+
+    def write(self, h: Array, y: int, P: Array | None) -> int:
+        """Learn that the label of ``h`` was ``y``: see :func:`compiled_write.write_lone`."""
+        self.settle()
         config = self.config
         return write_lone(
             self.v,
@@ -117,6 +139,7 @@ class CompiledCells:
             self.time,
             self.known,
             self.size,
+            self.table,
             self.bounds,
             self.log_fades,
             h,
@@ -148,25 +171,18 @@ class _Moment:
     def __init__(self, cells: CompiledCells, used: int) -> None:
         self.cells, self.used = cells, used
         self.time = int(cells.time[0])
-        self.kept: dict[str, Array] | None = None
+        self.kept: dict[str, Array] = {}
 
-    def keep(self) -> dict[str, Array]:
-        """Copies of all that reads tell; made once."""
-        if self.kept is None:
-            k, cells = self.used, self.cells
-            self.kept = {
-                "label": cells.label[:k].copy(),
-                "alpha": cells.alpha[:k].copy(),
-                "written": cells.written[:k].copy(),
-            }
-            if cells.watched:
-                self.kept |= {
-                    "born": cells.born[:k].copy(),
-                    "writes": cells.writes[:k].copy(),
-                    "rates": cells.rates[:k].copy(),
-                    "size": cells.size[:k].copy(),
-                }
-        return self.kept
+    def copy_of(self, name: str) -> Array:
+        """(K, …) what the cells have of this kind, copied; made once."""
+        if name not in self.kept:
+            self.kept[name] = getattr(self.cells, name)[: self.used].copy()
+        return self.kept[name]
+
+    def keep(self) -> None:
+        """Copy all that reads tell: it is about to change."""
+        for name in _TOLD + (_WATCHED if self.cells.watched else ()):
+            self.copy_of(name)
 
 
 class CompiledRead(MemoryRead):
@@ -199,8 +215,9 @@ class CompiledRead(MemoryRead):
 
     def told(self, name: str) -> Array:
         """(K, …) what the cells had of this kind; not to be kept, as it may be theirs."""
-        kept, k = self.moment.kept, self.moment.used
-        seen: Array = getattr(self.moment.cells, name)[:k] if kept is None else kept[name]
+        moment = self.moment
+        kept = moment.kept.get(name)
+        seen: Array = getattr(moment.cells, name)[: moment.used] if kept is None else kept
         return seen
 
     @property
@@ -211,12 +228,12 @@ class CompiledRead(MemoryRead):
     @cached_property
     def label(self) -> Tensor:
         """(1, K)."""
-        return tensor(self.moment.keep()["label"])
+        return tensor(self.moment.copy_of("label"))
 
     @cached_property
     def alpha(self) -> Tensor:
         """(1, K)."""
-        return tensor(self.moment.keep()["alpha"])
+        return tensor(self.moment.copy_of("alpha"))
 
     @cached_property
     def weight(self) -> Tensor:
@@ -246,14 +263,15 @@ class CompiledRead(MemoryRead):
     @cached_property
     def age(self) -> Tensor:
         """(1, K)."""
-        return tensor((self.moment.time + 1 - self.moment.keep()["written"]).astype(np.int32))
+        return tensor((self.moment.time + 1 - self.moment.copy_of("written")).astype(np.int32))
 
     @cached_property
     def past(self) -> LabelPast | None:
         """How the labels came so far, where the memory was asked to tell."""
-        cells, kept = self.moment.cells, self.moment.keep()
+        cells = self.moment.cells
         if not cells.watched:
             return None
+        kept = {name: self.moment.copy_of(name) for name in ("written", *_WATCHED)}
         gone = np.maximum(self.moment.time - kept["written"], 0).astype(np.float32)
         return LabelPast(
             writes=tensor(kept["writes"]),

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from labelmem.compiled import kernel, largest, total
-from labelmem.compiled_read import measure
+from labelmem.compiled_places import add_place, drop_place, place_of
+from labelmem.compiled_read import measure, unit_of
+from labelmem.narrow import MOST, STRIDE
 
-__all__ = ["NOTHING", "REFUSED", "margin_of", "write_lone"]
+__all__ = ["NOTHING", "REFUSED", "margin_of", "put", "write_lone"]
 
 NOTHING, REFUSED = -1, -2
 """Answers of a write: there was no loss, so nothing was written; h is not finite."""
@@ -30,14 +32,6 @@ def margin_of(P: Any, y: int, margin: float) -> tuple[Any, Any]:
 
 
 @kernel
-def _place_of(y: int, label: Any, used: int) -> int:
-    for cell in range(used):
-        if label[cell] == y:
-            return cell
-    return -1
-
-
-@kernel
 def _least(written: Any, alpha: Any, born: Any, used: int, oldest: bool) -> int:
     """Rule 5: the cell to give up, by time where that counts, weight, age and position."""
     found = 0
@@ -54,6 +48,34 @@ def _least(written: Any, alpha: Any, born: Any, used: int, oldest: bool) -> int:
 
 
 @kernel
+def put(v: Any, cell: int, merge: bool, weight: float, h: Any, turn: int) -> None:
+    """Let a cell hold ``weight`` times ``h``, beside what it holds if that is to ``merge``.
+
+    ``turn`` says how often it was written before: cells of 16 bits are rounded in turns, as
+    :func:`labelmem.narrow.narrowed` does it.
+    """
+    share, dim = np.float32(weight), len(h)
+    if v.shape[1] == dim:
+        for j in range(dim):
+            v[cell, j] = v[cell, j] + share * h[j] if merge else share * h[j]
+        return
+    before, top = unit_of(v, cell, dim) if merge else np.float32(0.0), np.float32(0.0)
+    entry = np.empty(dim, np.float32)
+    for j in range(dim):
+        entry[j] = before * np.float32(v[cell, j]) + share * h[j]
+    for j in range(dim):
+        top = max(top, abs(entry[j]))
+    unit = top / np.float32(MOST)
+    for j in range(dim):
+        units = entry[j] / (unit if unit > 0 else np.float32(1.0))
+        at = (turn * ((j + 1) * STRIDE % 2**32) + 2**31) % 2**32
+        units = math.floor(units + np.float32(at >> 8) / np.float32(2**24))
+        v[cell, j] = max(min(units, np.float32(MOST)), np.float32(-MOST))
+    bits = np.float32(unit).view(np.int32)
+    v[cell, dim], v[cell, dim + 1] = np.int16(bits), np.int16(bits >> np.int32(16))
+
+
+@kernel
 def write_lone(
     v: Any,
     alpha: Any,
@@ -66,6 +88,7 @@ def write_lone(
     time: Any,
     known: Any,
     size: Any,
+    table: Any,
     bounds: Any,
     log_fades: Any,
     h: Any,
@@ -80,7 +103,8 @@ def write_lone(
     """The write rules for one cell per label: the position written to, or why there is none.
 
     ``used`` and ``time`` (1,) move on. Whether ``P`` was ``believed`` decides if its margin is
-    asked for; there is room for one more cell, unless that would be beyond ``capacity``.
+    asked for; there is room for one more cell, unless that would be beyond ``capacity``. ``table``
+    tells where labels lie, if there are many.
     """
     if not math.isfinite(total(h)):
         for j in range(len(h)):
@@ -90,10 +114,9 @@ def write_lone(
     if believed and not margin_of(P, y, margin)[0]:
         return NOTHING
     now = time[0]
-    cell = _place_of(y, label, used[0])
+    cell: int = place_of(y, label, used[0], table)
     if cell >= 0:
-        for j in range(len(h)):
-            v[cell, j] += h[j]
+        put(v, cell, True, 1.0, h, writes[cell])
         alpha[cell] = np.float32(decay) * alpha[cell] + np.float32(1.0)
         gone = np.float32(now - written[cell])
         for i in range(len(log_fades)):
@@ -102,12 +125,13 @@ def write_lone(
     else:
         if capacity and used[0] >= capacity:
             cell = _least(written, alpha, born, used[0], oldest)
+            drop_place(cell, label, table)
         else:
             cell = used[0]
             used[0] += 1
-        for j in range(len(h)):
-            v[cell, j] = h[j]
+        put(v, cell, False, 1.0, h, 0)
         alpha[cell], writes[cell], label[cell], born[cell] = 1, 1, y, now
+        add_place(cell, label, table)
         for i in range(len(log_fades)):
             rates[cell, i] = 1
     written[cell] = now

@@ -10,13 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from torch import Tensor
 
 from labelmem.config import MemoryConfig
-from labelmem.fast import TINY, Array, array, compiled, softmax
+from labelmem.fast import TINY, Array, array, softmax
 from labelmem.fast_groups import Groups
+
+if TYPE_CHECKING:
+    from labelmem.compiled_grouped import GroupedCells
 
 __all__ = ["Kept", "OneStream", "Past", "Seen"]
 
@@ -69,6 +73,13 @@ class Kept:
     """(B, K) the lengths of the cells' blocks."""
     groups: Groups | None = None
     """The cells by label, where a label may own several."""
+    grouped: GroupedCells | None = None
+    """These as kernels read them, once they have."""
+
+    def settle(self) -> None:
+        """Something is about to change the cells."""
+        if self.grouped is not None:
+            self.grouped.settle()
 
 
 class OneStream:
@@ -152,8 +163,6 @@ class OneStream:
     def read(self, h: Array, lam: float, delta: float) -> Seen:
         """Eq. 2 and 3 for ``h`` (d,)."""
         k = self.used
-        if self.kept.groups is not None and compiled(h.dtype == np.float32):
-            return self._read_compiled(self.kept.groups, h, lam, delta)
         size, length = self.kept.size[:, :k].T, np.sqrt(h @ h)
         dots = self._dots(h / length if length > 0 else h)
         dot = dots[0] if len(dots) == 1 else dots.sum(axis=0)
@@ -209,20 +218,6 @@ class OneStream:
         weight[member] = read.weight
         weight, size = weight[:k], read.size[:, None]
         return Seen(weight, groups.lead.copy(), score, strength, cosine, cosine[:, None], size)
-
-    def _read_compiled(self, groups: Groups, h: Array, lam: float, delta: float) -> Seen:
-        """The same for several cells per label, by one kernel."""
-        from labelmem.compiled_groups import read_groups
-
-        weight, labels = np.empty(self.used, np.float32), len(groups)
-        strength, cosine, size, score = np.empty((4, labels), np.float32)
-        told = (weight, strength, cosine, size, score)
-        tables, lead = groups.tables, groups.lead.copy()
-        length = self.kept.size[0]
-        read_groups(
-            self.v, length, self.alpha, *tables, lead, np.ascontiguousarray(h), lam, delta, *told
-        )
-        return Seen(weight, lead, score, strength, cosine, cosine[:, None], size[:, None])
 
     def past(self, time: int) -> Past:
         """How the labels came so far, at the ``time`` of the latest observation."""

@@ -6,13 +6,21 @@ centres and cells, so they are made again where they are missing.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
 import torch
 from torch import Tensor
 
-from labelmem.fast import Array, array, tensor
+from labelmem.fast import Array, array, compiled, tensor
 from labelmem.index_centres import centres_of
 from labelmem.index_config import IndexConfig
 from labelmem.index_lists import Lists
+
+if TYPE_CHECKING:
+    from labelmem.compiled_index import Cells
+    from labelmem.index_pool import Pool
 
 __all__ = ["CellIndex"]
 
@@ -31,38 +39,66 @@ class CellIndex:
     --------
     >>> index = CellIndex(IndexConfig(lists=2, probes=1, least=3))
     >>> v = torch.tensor([[[1.0, 0.1], [0.1, 1.0], [2.0, 0.0], [0.0, 0.0]]])  # one place is spare
-    >>> index.covers(v, 2), index.covers(v, 3)
+    >>> index.covers(2), index.covers(3)
     (False, True)
-    >>> index.near(v, 3, torch.tensor([1.0, 0.0]).numpy())[0].tolist()
+    >>> number = torch.arange(4)[None]
+    >>> cells = {"v": v, "alpha": torch.ones(1, 4), "label": number, "written": number.int()}
+    >>> index.near(cells, 3, torch.tensor([1.0, 0.0]).numpy())[0].tolist()
     [0, 2]
     """
 
     def __init__(self, config: IndexConfig) -> None:
         self.config = config
         self._centres: Array | None = None
-        self._lists: Lists | None = None
+        self._lists: Lists | Pool | None = None
 
-    def covers(self, v: Tensor, used: int) -> bool:
-        """Whether ``used`` cells in ``v`` (n, K, d) are so many that reads use the index."""
-        here = v.device.type == "cpu" and v.dtype in _TYPES and len(v) == 1
-        return here and used >= self.config.least
+    @staticmethod
+    def fits(v: Tensor) -> bool:
+        """Whether the cells ``v`` (n, K, d) can have an index: those of one stream on a CPU."""
+        return v.device.type == "cpu" and v.dtype in _TYPES and len(v) == 1
 
-    def near(self, v: Tensor, used: int, h: Array) -> tuple[Array, Array]:
-        """The positions of the cells in the lists nearest to ``h`` (d,), and their cosines."""
-        return self._made(v, used).look(h, self.config.probes)
+    def covers(self, used: int) -> bool:
+        """Whether so many cells are read by the index."""
+        return used >= self.config.least
 
-    def follow(self, v: Tensor, used: int, written: Array, grown: bool) -> None:
+    def near(self, cells: Mapping[str, Tensor], used: int, h: Array) -> tuple[Array, Array]:
+        """The positions of the cells in the lists nearest to ``h`` (d,), and their cosines.
+
+        ``cells`` are the memory's tensors by name, (1, K, …).
+        """
+        return self._made(cells, used).look(h, self.config.probes)
+
+    def pool(self, cells: Callable[[], Mapping[str, Tensor]], used: int) -> Pool | None:
+        """The lists as kernels look at them; None if they do not.
+
+        ``cells`` gives the memory's tensors where the lists must be made first.
+        """
+        lists = self._lists if self._lists is not None else self._made(cells(), used)
+        return None if isinstance(lists, Lists) else lists
+
+    def follow(self, cells: Mapping[str, Tensor], used: int, written: Array, grown: bool) -> None:
         """Let the index know that a write changed the cells at the positions ``written``.
 
         ``grown`` says whether one of them is new.
         """
-        if not self.covers(v, used):
+        if not self.covers(used):
             return
         if grown and self.config.renews(used):
             self._centres = self._lists = None
-            self._made(v, used)
+            self._made(cells, used)
+        elif isinstance(self._lists, Lists):
+            self._lists.follow(written, array(cells["v"])[0][written])
         elif self._lists is not None:
-            self._lists.follow(written, array(v)[0][written])
+            for cell in written.tolist():
+                self._lists.follow(cell, _arrays(cells))
+
+    def follow_one(self, cells: Cells, used: int, cell: int, grown: bool) -> bool:
+        """The same for one cell, compiled; False if :meth:`follow` must be told."""
+        lists = self._lists
+        if lists is None or isinstance(lists, Lists) or (grown and self.config.renews(used)):
+            return False
+        lists.follow(cell, cells)
+        return True
 
     def forget_lists(self) -> None:
         """Cells have changed and nobody says which."""
@@ -70,7 +106,7 @@ class CellIndex:
 
     def tensors(self, v: Tensor, used: int) -> dict[str, Tensor]:
         """What must be saved beside the cells."""
-        return {"centres": tensor(self._found(v, used))} if self.covers(v, used) else {}
+        return {"centres": tensor(self._found(v, used))} if self.covers(used) else {}
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """Take over what :meth:`tensors` gave; without it, or with another choice, find it anew."""
@@ -84,7 +120,20 @@ class CellIndex:
             self._centres = centres_of(array(v)[0, :used], self.config.lists_for(used))
         return self._centres
 
-    def _made(self, v: Tensor, used: int) -> Lists:
+    def _made(self, cells: Mapping[str, Tensor], used: int) -> Lists | Pool:
         if self._lists is None:
-            self._lists = Lists(array(v)[0, :used], self._found(v, used))
+            v, centres = array(cells["v"])[0], self._found(cells["v"], used)
+            if compiled(v.dtype == np.float32):
+                from labelmem.index_pool import Pool
+
+                self._lists = Pool(_arrays(cells), used, centres)
+            else:
+                self._lists = Lists(v[:used], centres)
         return self._lists
+
+
+def _arrays(cells: Mapping[str, Tensor]) -> Cells:
+    """The memory's tensors as kernels see them."""
+    from labelmem.compiled_index import Cells
+
+    return Cells(*(array(cells[name])[0] for name in Cells._fields))

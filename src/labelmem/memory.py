@@ -18,13 +18,16 @@ from labelmem.fast_cells import Kept, OneStream
 from labelmem.fast_mix import margin_lost
 from labelmem.fast_read import read_one
 from labelmem.index import CellIndex
+from labelmem.index_near import NearRead
 from labelmem.index_read import Some, read_some
 from labelmem.kernels import FUSED_MOST, fused
 from labelmem.lockstep_trust import believed, recording
+from labelmem.narrow import UNIT, narrowed, narrowed_width, widened
 from labelmem.reading import FADES, LabelPast, LoneRead, MemoryRead
 
 if TYPE_CHECKING:
     from labelmem.compiled_cells import CompiledCells
+    from labelmem.compiled_grouped import GroupedCells
 
 __all__ = ["FADES", "LabelPast", "LabeledMemory", "MemoryRead"]
 
@@ -86,7 +89,9 @@ class LabeledMemory:
         self.dim = dim
         self.blocks, self.fast = blocks, fast
         n = streams
-        self.v = torch.zeros(n, 0, dim or 0, device=device, dtype=dtype)
+        self._narrow = self.config.cell_bits == 16
+        kind = torch.int16 if self._narrow else dtype
+        self.v = torch.zeros(n, 0, self._width(dim or 0), device=device, dtype=kind)
         self.alpha = torch.zeros(n, 0, device=device, dtype=dtype)
         self.label = torch.zeros(n, 0, device=device, dtype=torch.int64)
         self.group = torch.zeros(n, 0, device=device, dtype=torch.int64)  # not for lone cells
@@ -104,8 +109,20 @@ class LabeledMemory:
         self._guessed = 0  # writes since it was exact
         # What one stream on a CPU knows of its cells, in numpy or compiled.
         self._kept: Kept | CompiledCells | None = None
-        indexed = self.config.index if n == 1 and fast else None
+        indexed = self.config.index if fast and CellIndex.fits(self.v) else None
         self._index = CellIndex(indexed) if indexed else None
+
+    def _width(self, dim: int) -> int:
+        """How many columns vectors of that length are kept in."""
+        return narrowed_width(dim) if self._narrow else dim
+
+    def _contents(self, cells: Tensor) -> Tensor:
+        """The vectors (…, d) that lie in these cells."""
+        return widened(cells, self.alpha.dtype) if self._narrow else cells
+
+    def _kept_as(self, v: Tensor, turn: Tensor) -> Tensor:
+        """Vectors (…, d) as cells keep them that were written ``turn`` (…,) times before."""
+        return narrowed(v, turn) if self._narrow else v
 
     @property
     def streams(self) -> int:
@@ -128,18 +145,17 @@ class LabeledMemory:
         delta = self.config.delta if delta is None else delta
         learned = isinstance(lam, Tensor) or isinstance(delta, Tensor)
         if self.dim and not learned and self._alone(h):
-            if self._index is not None and self._index.covers(self.v, self._filled):
-                return self._read_near(self._index, array(h)[0], float(lam), float(delta))
-            if self._compiled(h):
+            if self._index is not None and self._index.covers(self._filled):
+                return self._read_near(self._index, row(h), float(lam), float(delta))
+            if self._lone(h):
                 return self._compiled_cells().read(row(h), float(lam), float(delta))
-            one = self._one_stream()
-            if one.readable:
-                kernel, watched = (float(lam), float(delta)), self.blocks is not None
-                return read_one(one, array(h)[0], *kernel, int(self.time), watched)
+            told = None if self._narrow else self._read_one(h, float(lam), float(delta))
+            if told is not None:
+                return told
         if self._filled and not learned and self._fused(h):
             return self._read_many(h, float(lam), float(delta))
         k = self._filled
-        v = self.v[:, :k] if self.dim else h.new_zeros(self.streams, 0, h.shape[1])
+        v = self._contents(self.v[:, :k]) if self.dim else h.new_zeros(len(h), 0, h.shape[1])
         if any(isinstance(x, Tensor) and x.requires_grad for x in (h, lam, delta)):
             v = v.clone()  # a later write must not change what the gradient was taken of
         alpha = self.alpha[:, :k].clone()
@@ -160,8 +176,33 @@ class LabeledMemory:
     def _fused(self, h: Tensor) -> bool:
         """Whether ``h`` is read and written by fused kernels: many streams on a GPU."""
         single = self.config.cells_per_label == 1 and self.fast and self.dim is not None
+        single = single and not self._narrow
         fits = 0 < max(self.label.shape[1], self.v.shape[2]) <= FUSED_MOST
         return single and fits and fused(h, self.v) and not h.requires_grad
+
+    def _read_one(self, h: Tensor, lam: float, delta: float) -> MemoryRead | None:
+        """The read of one stream on a CPU; None if the specification's is faster."""
+        grouped = compiled(self.config.cells_per_label != 1 and h.dtype == torch.float32)
+        kept = self._kept if grouped and isinstance(self._kept, Kept) else None
+        known = None if kept is None else kept.grouped
+        if known is None or not known.are(self.v):
+            one = self._one_stream()
+            if not one.readable:
+                return None
+            if not grouped:
+                watched = self.blocks is not None
+                return read_one(one, array(h)[0], lam, delta, int(self.time), watched)
+            known = self._grouped_cells(one)
+        if not known.cells.readable:
+            return None
+        return known.read(row(h), self._filled, self.time, lam, delta)
+
+    def _grouped_cells(self, one: OneStream) -> GroupedCells:
+        """The cells as compiled kernels see them where a label may own several."""
+        from labelmem.compiled_grouped import GroupedCells
+
+        known = one.kept.grouped = GroupedCells(one, self.v, self.blocks is not None)
+        return known
 
     def _read_many(self, h: Tensor, lam: float, delta: float) -> MemoryRead:
         """The read of many streams on a GPU."""
@@ -181,34 +222,42 @@ class LabeledMemory:
 
     def _read_near(self, index: CellIndex, h: Array, lam: float, delta: float) -> MemoryRead:
         """The read of the cells near ``h`` (d,) only."""
-        at, cosine = index.near(self.v, self._filled, h)
-        own = self.config.cells_per_label == 1
-        some = Some(self._cells(), at, cosine, own, int(self.time), self._fades, self.blocks)
+        own, cells = self.config.cells_per_label == 1, self._cells
+        if own and self.blocks is None:
+            pool = index.pool(cells, self._filled)
+            if pool is not None:
+                return NearRead(int(self.time), *pool.read(h, index.config.probes, lam, delta))
+        at, cosine = index.near(cells(), self._filled, h)
+        some = Some(cells(), at, cosine, own, int(self.time), self._fades, self.blocks)
         return read_some(some, h, lam, delta)
 
     def _follow(self, before: int) -> None:
         """Let the index know of the latest write of one stream, which had ``before`` cells."""
-        if self._index is not None and self._index.covers(self.v, self._filled):
+        if self._index is not None and self._index.covers(self._filled):
             written = array(self.written)[0, : self._filled] == int(self.time)
             grown = self._filled > before
-            self._index.follow(self.v, self._filled, np.flatnonzero(written), grown)
+            self._index.follow(self._cells(), self._filled, np.flatnonzero(written), grown)
 
     def _alone(self, h: Tensor) -> bool:
         """Whether ``h`` can take the short way of one stream on a CPU."""
-        return self.fast and h.dtype == self.v.dtype and alone(h)
+        return self.fast and h.dtype == self.alpha.dtype and alone(h)
 
     def _compiled(self, h: Tensor) -> bool:
-        """Whether ``h``, which is alone, goes through compiled kernels."""
-        fits = self.config.cells_per_label == 1 and self._index is None
-        return fits and compiled(h.dtype == torch.float32)
+        """Whether compiled kernels do all there is to do for ``h``, which is alone."""
+        return self._index is None and self._lone(h)
+
+    def _lone(self, h: Tensor) -> bool:
+        """Whether compiled kernels know the cells: each is the only one of its label."""
+        return compiled(self.config.cells_per_label == 1 and h.dtype == torch.float32)
 
     def _compiled_cells(self) -> CompiledCells:
         """The cells as compiled kernels see them."""
-        from labelmem.compiled_cells import CompiledCells
-
         known = self._kept
-        if not isinstance(known, CompiledCells) or not known.are(self.v):
-            own = (self.used, self.time, self.config, self._fades, self.blocks)
+        if known is None or isinstance(known, Kept) or not known.are(self.v):
+            from labelmem.compiled_cells import CompiledCells
+
+            before = known if isinstance(known, CompiledCells) else None  # the memory has grown
+            own = (self.used, self.time, self.config, self._fades, self.blocks, before)
             known = self._kept = CompiledCells(self._cells(), *own)
         return known
 
@@ -263,7 +312,7 @@ class LabeledMemory:
         written
             (n,) whether the stream wrote.
         """
-        if mask is None and self._ordinary(h, y, P) and self._alone(h) and self._compiled(h):
+        if mask is None and self._ordinary(h, y, P) and self._alone(h) and self._lone(h):
             written = self._write_compiled(h, int(y), P)
             if written is not None:
                 return written
@@ -288,7 +337,11 @@ class LabeledMemory:
         place = cells.write(row(h), y, row(P) if P is not None and asked else None)
         if place < -1:
             return None
-        self._filled = max(self._filled, place + 1)
+        grown, self._filled = place >= self._filled, max(self._filled, place + 1)
+        if self._index is not None and place >= 0:
+            told = cells.told_to_index()
+            if not self._index.follow_one(told, self._filled, place, grown):
+                self._index.follow(self._cells(), self._filled, np.array([place]), grown)
         return torch.full((1,), place >= 0)
 
     def _write(self, h: Tensor, y: Tensor, P: Tensor | None, mask: Tensor | None) -> Tensor:
@@ -296,8 +349,10 @@ class LabeledMemory:
         self._check_write(h, y, P, mask)
         if self.dim is None:
             self.dim = h.shape[1]
-            self.v = self.v.new_zeros(self.streams, 0, self.dim)
-        if self._alone(h):
+            self.v = self.v.new_zeros(self.streams, 0, self._width(self.dim))
+        if self._kept is not None:
+            self._kept.settle()
+        if self._alone(h) and not self._narrow:
             return self._write_one(h, y, P, mask)
         self._kept = None  # what follows is not kept up with
         if self._index is not None:
@@ -314,11 +369,11 @@ class LabeledMemory:
             loss, wrong = F.margin_loss(P, y, self.config.margin)
             writes = seen & (loss > 0)
         if single:
-            self._write_single(h.to(self.v.dtype), y, writes)
+            self._write_single(h.to(self.alpha.dtype), y, writes)
             return writes
         rows = writes.nonzero()[:, 0]
         if len(rows):
-            self._write_rows(rows, h[rows].to(self.v.dtype), y[rows], wrong[rows])
+            self._write_rows(rows, h[rows].to(self.alpha.dtype), y[rows], wrong[rows])
         return writes
 
     def _write_one(self, h: Tensor, y: Tensor, P: Tensor | None, mask: Tensor | None) -> Tensor:
@@ -374,7 +429,8 @@ class LabeledMemory:
             cells[row, slot] = torch.where(keep, new.to(old.dtype), old)
 
         old = known.to(h.dtype)
-        put("v", self.v[row, slot] * old[:, None] + h)
+        v = self._contents(self.v[row, slot]) * old[:, None] + h
+        put("v", self._kept_as(v, self.writes[row, slot] * known))
         put("alpha", self.config.decay * self.alpha[row, slot] * old + 1)
         gone = (self.time - self.written[row, slot])[:, None]
         put("rates", self.rates[row, slot] * self._fades**gone * old[:, None] + 1)
@@ -439,15 +495,14 @@ class LabeledMemory:
         """Rule 3: move the true label's cells towards ``h``."""
         i, column = own.nonzero(as_tuple=True)
         row = rows[i]
-        v = self.v[row, column]
+        v = self._contents(self.v[row, column])
         cos = (F.normalise(h)[i] * F.normalise(v)).sum(dim=1)
         # All cells here that belong to one stream have one label: its first one leads the group.
         group = torch.searchsorted(i, i)[None]
         lam = self.config.lam if self.config.write_lam else 1.0
         w = F.within_label_weights(cos[None], lam, group, group >= 0)[0]
-        self.v[row, column], self.alpha[row, column] = F.merge(
-            v, self.alpha[row, column], h[i], w, self.config.decay
-        )
+        v, self.alpha[row, column] = F.merge(v, self.alpha[row, column], h[i], w, self.config.decay)
+        self.v[row, column] = self._kept_as(v, self.writes[row, column])
         gone = (self.time[row] - self.written[row, column])[:, None]
         self.rates[row, column] = self.rates[row, column] * self._fades**gone + w[:, None]
         self.written[row, column] = self.time[row]
@@ -488,7 +543,7 @@ class LabeledMemory:
             lead = torch.where(own.any(dim=1), self.group[rows, lead], slot)
             self.group[rows, slot] = lead
         self.label[rows, slot] = y
-        self.v[rows, slot] = h
+        self.v[rows, slot] = self._kept_as(h, torch.zeros_like(slot))
         self.alpha[rows, slot] = 1.0
         self.rates[rows, slot] = 1.0
         self.writes[rows, slot] = 1
@@ -547,11 +602,14 @@ class LabeledMemory:
         """Take over what :meth:`tensors` gave; shapes must fit."""
         for name in (*_CELLS, "used", "time"):
             setattr(self, name, tensors[name].to(self.used.device).clone())
+        if self._narrow != (self.v.dtype == torch.int16):  # saved with another choice of bits
+            first, dtype = torch.zeros((), device=self.v.device), self.alpha.dtype
+            self.v = narrowed(self.v, first) if self._narrow else widened(self.v, dtype)
         self.rates = self.rates[..., : len(self._fades)]
         if self.config.cells_per_label == 1:
             self.group = self.group[:, :0].clone()
         self._filled = self.label.shape[1]
-        self.dim = self.v.shape[2] or None
+        self.dim = self.v.shape[2] - UNIT * self._narrow or None
         self._kept = None
         if self._index is not None:
             self._index.restore(tensors)
