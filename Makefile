@@ -8,11 +8,11 @@ ifneq ($(wildcard ../shared/data),)
 export LABELMEM_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help setup demo test lint bench docs wheel clean
+.PHONY: help setup demo test lint bench docs wheel check-extras clean
 .DEFAULT_GOAL := help
 
 help: ## list the commands
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 setup: $(STAMP) ## make the environment in .venv
 
@@ -42,13 +42,32 @@ docs: $(STAMP) ## the documentation, as pages in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 # A clean environment has nothing but what the wheel asks for; the demo runs away from the sources.
-wheel: $(STAMP) ## build wheel and sdist, and run the demo from the wheel in a clean environment
+wheel: $(STAMP) ## build wheel and sdist, install both in a clean environment, and run the demo there
 	rm -rf dist build/wheel
 	$(BIN)/python -m build
 	$(PYTHON) -m venv build/wheel
 	build/wheel/bin/python -m pip install --quiet -c constraints.txt "$$(echo dist/*.whl)[demo]"
 	build/wheel/bin/python -m pip check
 	cd build/wheel && bin/labelmem demo
+	build/wheel/bin/python -m pip install --quiet --no-deps --force-reinstall dist/*.tar.gz
+	build/wheel/bin/python -m pip check
+	cd build/wheel && bin/labelmem --version
+
+# Each extra alone, over the core: what one of them brings must not hide what another forgot. torch is
+# unpacked once, and the environments are copies of links to it.
+check-extras: $(STAMP) ## install every extra alone in a clean environment, and ask `pip check` (minutes)
+	rm -rf build/extras
+	$(BIN)/python -m build --wheel --outdir build/extras
+	$(PYTHON) -m venv build/extras/core
+	build/extras/core/bin/python -m pip install --quiet --no-compile -c constraints.txt build/extras/*.whl
+	build/extras/core/bin/python -m pip check
+	set -e; for extra in $$($(BIN)/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies'])"); do \
+		echo "$$extra:"; \
+		cp -al build/extras/core build/extras/one; \
+		build/extras/one/bin/python -m pip install --quiet --no-compile -c constraints.txt "$$(echo build/extras/*.whl)[$$extra]"; \
+		build/extras/one/bin/python -m pip check; \
+		rm -rf build/extras/one; \
+	done
 
 clean: ## remove the environment and everything generated
 	rm -rf $(VENV) build dist site report.html .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -10,6 +10,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 _INCLUDE = re.compile(r"^<!-- readme: (?P<heading>.+) -->$", re.MULTILINE)
 _LINK = re.compile(r"(?<!!)\[(?P<text>[^\]]+)\]\((?P<target>[^)\s#]+)(?P<anchor>#[^)\s]*)?\)")
+_ELSEWHERE = re.compile(r"\]\((?!docs/|#|\w+:)")  # where a link of the README leaves docs/ out
 _ROLE = re.compile(r":(?:class|func|meth|mod|data|attr):<code>~?(?P<name>[\w.]+)</code>")
 
 
@@ -32,7 +33,7 @@ def readme_section(heading: str) -> str:
     _, found, rest = text.partition(f"\n## {heading}\n")
     if not found:
         raise ValueError(f"README.md has no section {heading!r}")
-    section = rest.partition("\n## ")[0].replace("](docs/", "](")
+    section = _ELSEWHERE.sub("](../", rest.partition("\n## ")[0]).replace("](docs/", "](")
     return re.sub(r"^#(#+ )", r"\1", section, flags=re.MULTILINE)
 
 

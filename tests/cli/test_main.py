@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -24,6 +25,8 @@ def broken(how: str) -> None:
         raise ConfigError("seen one thing;\n  expected another")
     if how == "stopped":
         raise KeyboardInterrupt
+    if how == "full":
+        raise OSError(errno.ENOSPC, "No space left on device", "big.jsonl")
     raise ZeroDivisionError("a bug")
 
 
@@ -104,6 +107,13 @@ def test_our_errors_are_one_line() -> None:
     assert shown.exit_code == 2
     assert shown.stderr == "labelmem: seen one thing; expected another\n"
     assert shown.stdout == ""
+
+
+@pytest.mark.usefixtures("breakable")
+def test_a_full_disk_is_one_line() -> None:
+    shown = runner.invoke(app, ["demo", "full"])
+    assert shown.exit_code == 2
+    assert shown.stderr == "labelmem: big.jsonl: No space left on device\n"
 
 
 @pytest.mark.usefixtures("breakable")

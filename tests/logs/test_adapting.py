@@ -209,7 +209,7 @@ def test_one_file_after_the_other(folder: Path, log_file: Path, tmp_path: Path) 
         adapt_log(folder, other, None, **SMALL)
     told: list[str] = []
     assert adapt_log(folder, other, None, abandon=True, tell=told.append, **SMALL)["events"] > 0
-    assert "gave up 1 files" in told[0]
+    assert told[0] == "gave up 1 unfinished file"
 
 
 def test_an_output_that_is_there_is_not_overwritten(
@@ -218,3 +218,12 @@ def test_an_output_that_is_there_is_not_overwritten(
     (tmp_path / "out.jsonl").write_text("mine")
     with pytest.raises(StorageError, match="exists already"):
         adapt_log(folder, log_file, tmp_path / "out.jsonl")
+    assert (tmp_path / "out.jsonl").read_text() == "mine"
+
+
+def test_an_output_that_cannot_be_made_begins_nothing(
+    folder: Path, log_file: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(StorageError, match="cannot write"):
+        adapt_log(folder, log_file, tmp_path / "no" / "out.jsonl")
+    assert adapt_log(folder, log_file, tmp_path / "out.jsonl", show=False)["events"] > 0

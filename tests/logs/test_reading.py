@@ -132,8 +132,11 @@ def test_types_may_be_mixed_in_json(tmp_path: Path) -> None:
     [
         ("log.csv", "a,b\n1,2\n", "has no column user, item, time; its columns are a, b"),
         ("log.jsonl", '{"user": 1, "item": 2}\n', "has no column time"),
-        ("log.csv", "user,item,time\n", "no row that can be used; it is empty below its header"),
-        ("log.csv", "", "has no column user"),
+        ("log.csv", "user,item,time\n", "no row that can be used; it has no rows at all"),
+        ("log.csv", "", "log.csv is empty"),
+        ("log.csv", "user,user,item,time\n", "has the column user more than once"),
+        ("log.json", '[{"user": 1}]\n', "is one JSON array; expected one JSON object in each"),
+        ("log.jsonl", "", "it has no rows at all"),
         ("log.parquet", "nonsense", "cannot be read as Parquet"),
     ],
 )

@@ -102,6 +102,13 @@ def test_forgetting_nobody_is_no_error(folder: Path) -> None:
     assert not told["found"] and told["verified"]
 
 
+def test_an_id_that_is_a_word_of_the_card_is_no_trace(lived: Path) -> None:
+    assert "nobody" in (lived / "card.md").read_text(encoding="utf-8")
+    assert forget_user(lived, "nobody")["verified"]
+    (lived / "left.txt").write_text("notes on nobody", encoding="utf-8")
+    assert forget_user(lived, "nobody")["left_in"] == ["left.txt"]
+
+
 def test_a_damaged_state_is_refused(lived: Path) -> None:
     data = bytearray((lived / FILE).read_bytes())
     with States(lived) as states:

@@ -6,6 +6,7 @@ when that sub-command runs, so that ``labelmem --help`` answers at once.
 
 from __future__ import annotations
 
+import errno
 import os
 from importlib import import_module
 from typing import Annotated, Any
@@ -33,6 +34,10 @@ COMMANDS = {
 }
 """Each name is also that of its module in this package (with ``_`` for ``-``), whose ``app`` is a
 ``typer.Typer``."""
+
+
+CIRCUMSTANCES = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM}
+"""A full disk, or one that may not be read or written: no bug, wherever it turns up."""
 
 
 class LazyCommand(TyperCommand):
@@ -71,6 +76,12 @@ class Shell(TyperGroup):
             if os.environ.get("LABELMEM_DEBUG"):
                 raise
             typer.secho(f"labelmem: {_one_line(error)}", fg="red", err=True)
+            raise typer.Exit(2) from error
+        except OSError as error:
+            if error.errno not in CIRCUMSTANCES or os.environ.get("LABELMEM_DEBUG"):
+                raise
+            where = f"{error.filename}: " if error.filename else ""
+            typer.secho(f"labelmem: {where}{error.strerror}", fg="red", err=True)
             raise typer.Exit(2) from error
         except KeyboardInterrupt as error:
             if os.environ.get("LABELMEM_DEBUG"):

@@ -8,16 +8,7 @@ from typing import Annotated
 
 import typer
 
-from labelmem.cli.shared import (
-    AsJson,
-    Device,
-    Model,
-    SkipBad,
-    Strict,
-    policy_of,
-    resolved,
-    writable,
-)
+from labelmem.cli.shared import AsJson, Device, Model, SkipBad, Strict, policy_of, resolved
 
 __all__ = ["app"]
 
@@ -76,9 +67,11 @@ def adapt(
     from labelmem.logs.folder import load_fitted
     from labelmem.logs.page import curve_table, figures_table, page_of
     from labelmem.logs.rows import Columns
+    from labelmem.logs.targets import check_file
+    from labelmem.logs.words import counted
 
     for target in (out, report):
-        writable(target)
+        check_file(target)
     fitted = load_fitted(model).columns
     columns = Columns(
         user or fitted.user, item or fitted.item, time or fitted.time, fitted.header and header
@@ -107,6 +100,6 @@ def adapt(
     console.print(to_rich(figures_table(outcome)), to_rich(curve_table(outcome)))
     if not outcome["already"]:
         rate = outcome["events_per_second"]
-        typer.echo(f"{outcome['new_users']:,} new users; {rate:,.0f} events a second")
+        typer.echo(f"{counted(outcome['new_users'], 'new user')}; {rate:,.0f} events a second")
     if outcome["output"]:
         typer.echo(f"predictions: {outcome['output']}")

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from labelmem.cli.shared import AsJson, SkipBad, policy_of, writable
+from labelmem.cli.shared import AsJson, SkipBad, policy_of
 
 __all__ = ["app"]
 
@@ -64,9 +64,10 @@ def adapt_embeddings(
     from labelmem.config import MemoryConfig
     from labelmem.logs.embeddings import adapt_embeddings as run
     from labelmem.logs.page import curve_table, figures_table
+    from labelmem.logs.targets import check_file
     from labelmem.logs.vectors import VectorColumns
 
-    writable(out)
+    check_file(out)
     outcome = run(
         file,
         out,

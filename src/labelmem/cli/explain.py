@@ -38,6 +38,8 @@ def explain(
     if as_json:
         typer.echo(json.dumps(told, indent=2))
         return
+    if not told["known"]:
+        typer.echo(f"user {user} was never seen; this is for newcomers", err=True)
     typer.echo(f"{told['item']}: probability {told['p']:.2%} (theta {told['theta']:.3f})")
     typer.echo(
         f"  {told['model_share']:.0%} from the model, {told['memory_share']:.0%} from memory"

@@ -38,7 +38,8 @@ def fit(
         bool, typer.Option("--quick", help="A minute's work, to see what comes out.")
     ] = False,
     effort: Annotated[
-        float, typer.Option(min=0.01, help="How much training is allowed: 2 is twice as much.")
+        float,
+        typer.Option(min=0.01, max=1000, help="How much training is allowed: 2 is twice as much."),
     ] = 1.0,
     seed: Annotated[int, typer.Option(min=0, help="Of the split by user and of training.")] = 0,
     skip_bad: SkipBad = False,

@@ -40,13 +40,15 @@ def forget(model: Model, user: User, as_json: AsJson = False) -> None:
 
 
 def _show(told: dict[str, Any]) -> None:
+    from labelmem.logs.words import counted
+
     removed = told["removed"]
     if removed is None:
         typer.echo(f"nothing was kept of user {told['user']}")
     else:
         typer.echo(
-            f"forgot user {told['user']}: the state after {removed['events']:,} events "
-            f"({removed['bytes']:,} bytes) and {removed['own_items']:,} items of their own"
+            f"forgot user {told['user']}: the state after {counted(removed['events'], 'event')} "
+            f"({removed['bytes']:,} bytes) and {counted(removed['own_items'], 'item')} of their own"
         )
     if told["left_in"]:
         typer.echo(f"STILL in {', '.join(told['left_in'])}; delete these files", err=True)

@@ -30,7 +30,10 @@ def inspect(model: Model, user: User, as_json: AsJson = False) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("item", title=f"user {user}: {told['events']:,} events, {told['bytes']:,} bytes")
+    from labelmem.logs.words import counted
+
+    size = f"{counted(told['events'], 'event')}, {told['bytes']:,} bytes"
+    table = Table("item", title=f"user {user}: {size}")
     for heading in ("weight", "events", "age"):
         table.add_column(heading, justify="right")
     for row in told["memory"]:

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from labelmem.errors import ConfigError, StorageError
+from labelmem.errors import ConfigError
 
 if TYPE_CHECKING:
     from labelmem.logs.problems import Policy
 
 __all__ = ["AsJson", "Device", "Model", "SkipBad", "Strict", "User", "policy_of", "resolved"]
-__all__ += ["writable"]
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Device = Annotated[str, typer.Option(help="cpu, cuda, or auto: cuda where there is one.")]
@@ -32,14 +31,6 @@ def policy_of(skip_bad: bool, strict: bool) -> Policy:
     if skip_bad and strict:
         raise ConfigError("--skip-bad and --strict contradict each other; give one of them")
     return "skip" if skip_bad else "strict" if strict else "stop"
-
-
-def writable(path: Path | None) -> None:
-    """Refuse a target that cannot be a file, before any work is done."""
-    if path is not None and path.is_dir():
-        raise StorageError(f"{path} is a folder; name a file to write to")
-    if path is not None and not path.absolute().parent.is_dir():
-        raise StorageError(f"the folder of {path} does not exist; make it first")
 
 
 def resolved(device: str) -> str:

@@ -98,8 +98,10 @@ class LabelMemClassifier(base.Classifier):
     def predict_proba_one(self, x: Mapping[Hashable, Any], **kwargs: Any) -> dict[Any, float]:
         """The probability of each label for the features ``x``; empty while none is known."""
         learner = self._started()
-        P = learner.probs(self._vector(learner, x)[None])[0].tolist()
-        return dict(zip(learner.space.names(len(P)), P, strict=True))
+        h = self._vector(learner, x)
+        # A memory alone is asked without the detour of a batch of one, a tenth of its time.
+        P = learner.memory.read(h) if isinstance(learner, Alone) else learner.probs(h[None])[0]
+        return dict(zip(learner.space.names(len(P)), P.tolist(), strict=True))
 
     def _started(self) -> Alone | Worn:
         """What learns, made when it is first needed: a clone is to be as new."""

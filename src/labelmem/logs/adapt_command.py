@@ -19,6 +19,7 @@ from labelmem.logs.scores import COLUMNS, figures_of
 from labelmem.logs.states import Run, States
 from labelmem.logs.summary import summary_of
 from labelmem.logs.vocabulary import tokens_of
+from labelmem.logs.words import counted
 
 __all__ = ["adapt_log", "outcome_of", "source_of"]
 
@@ -69,7 +70,7 @@ def adapt_log(
         digest = digest_of(path)
     with States(folder) as states:
         if abandon:
-            tell(f"gave up {states.abandon()} files that were not finished")
+            tell(f"gave up {counted(states.abandon(), 'unfinished file')}")
         run = states.run(digest)
         if run is not None and run.finished:
             tell(f"{path} was taken in before; there is nothing to do")

@@ -99,8 +99,8 @@ class Adaptation:
                         f"pieces, --out {other.output or '(none)'}); make that call again first, "
                         "or give it up with --abandon"
                     )
-            if self.output is not None and self.output.exists():
-                raise StorageError(f"{self.output} exists already; name another file, or remove it")
+            if self.output is not None:  # before the run is noted, in case it cannot be
+                _claim(self.output)
             size = self.log.path.stat().st_size
             last = int(self.log.row.max(initial=0))
             total = len(self.pieces)
@@ -146,16 +146,25 @@ class Adaptation:
         return nullcontext() if self.output is None else _output(self.output, self.run.written)
 
 
+def _claim(path: Path) -> None:
+    """Make an output, still empty; nothing that exists is written over."""
+    if path.exists() and (not path.is_file() or path.stat().st_size):
+        raise StorageError(f"{path} exists already; name another file, or remove it")
+    _open(path).close()
+
+
+def _open(path: Path) -> IO[bytes]:
+    try:
+        path.touch()
+        return path.open("r+b")
+    except OSError as error:
+        raise StorageError(f"cannot write {path}: {error.strerror or error}") from error
+
+
 @contextmanager
 def _output(path: Path, written: int) -> Iterator[IO[bytes]]:
     """The output, cut back to what was committed."""
-    try:
-        if written == 0:
-            path.touch()
-        file = path.open("r+b")
-    except OSError as error:
-        raise StorageError(f"cannot write {path}: {error.strerror or error}") from error
-    with file:
+    with _open(path) as file:
         if os.fstat(file.fileno()).st_size < written:
             raise StorageError(
                 f"{path} is shorter than the {written} bytes that were committed to it; put it "

@@ -15,6 +15,7 @@ from labelmem.logs.parts import Parts
 from labelmem.logs.recipe import Recipe
 from labelmem.logs.scores import Interval
 from labelmem.logs.summary import Summary
+from labelmem.logs.words import counted
 from labelmem.report.tables import Column, Estimate, Table, to_markdown
 from labelmem.storage import write_file
 
@@ -114,8 +115,8 @@ def _markdown(card: dict[str, Any]) -> str:
         f"# Model card: {card['about']['file']}",
         f"**{card['verdict']['sentence']}**",
         f"## Data\n{points(card['understood'] + _data(card))}",
-        f"## Figures\nOn {card['training']['test_users']:,} users that nothing was trained or "
-        "tuned on; every event is predicted before it is revealed.",
+        f"## Figures\nOn {counted(card['training']['test_users'], 'user')} that nothing was "
+        "trained or tuned on; every event is predicted before it is revealed.",
         to_markdown(figures_table(card)),
         "95 % intervals by drawing users again. Nats are over events whose item has a name for the "
         "adapting methods: the model knows it, or the user had it before. A method that cannot "

@@ -18,7 +18,7 @@ from torch import nn
 
 from labelmem.adapter import Adapter
 from labelmem.config import MemoryConfig
-from labelmem.errors import MismatchError, StorageError
+from labelmem.errors import CorruptFileError, MismatchError, StorageError
 from labelmem.logs.adapt_command import outcome_of
 from labelmem.logs.adapting import ABREAST, STEPS, Adaptation, Source
 from labelmem.logs.fit_command import digest_of
@@ -26,6 +26,7 @@ from labelmem.logs.log import Log
 from labelmem.logs.problems import Policy
 from labelmem.logs.states import States
 from labelmem.logs.vectors import Matrix, VectorColumns, read_vectors
+from labelmem.logs.words import counted
 from labelmem.storage import write_file
 
 __all__ = ["adapt_embeddings"]
@@ -64,8 +65,8 @@ def adapt_embeddings(
     log, matrix = read_vectors(path, columns or VectorColumns(), policy)
     memory = memory or MemoryConfig()
     tell(
-        f"{len(log):,} embeddings of {matrix.shape[1]} dimensions, {len(log.items):,} labels, "
-        f"{len(log.users):,} users"
+        f"{counted(len(log), 'embedding')} of {counted(matrix.shape[1], 'dimension')}, "
+        f"{counted(len(log.items), 'label')}, {counted(len(log.users), 'user')}"
     )
     for line in log.problems.sentences():
         tell(line)
@@ -75,7 +76,7 @@ def adapt_embeddings(
         with States(Path(folder)) as kept:
             digest = digest_of(path)
             if abandon:
-                tell(f"gave up {kept.abandon()} files that were not finished")
+                tell(f"gave up {counted(kept.abandon(), 'unfinished file')}")
             run = kept.run(digest)
             if run is not None and run.finished:
                 tell(f"{path} was taken in before; there is nothing to do")
@@ -113,7 +114,10 @@ def _prepare(folder: Path, memory: MemoryConfig, dim: int) -> None:
     ours = {"dim": dim, "memory": asdict(memory)}
     path = folder / _NOTE
     if path.exists():
-        theirs = json.loads(path.read_text(encoding="utf-8"))
+        try:
+            theirs = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise CorruptFileError(f"{path} cannot be read ({error}); use a backup") from error
         if theirs != ours:
             raise MismatchError(
                 f"{folder} was begun with {theirs}, now it is {ours}; use the same embeddings and "

@@ -20,7 +20,9 @@ from labelmem.logs.problems import Policy
 from labelmem.logs.recipe import VARIANTS, Recipe, recipe_for
 from labelmem.logs.rows import Columns
 from labelmem.logs.summary import summary_of
-from labelmem.logs.workshop import Workshop, check_free
+from labelmem.logs.targets import check_free
+from labelmem.logs.words import counted
+from labelmem.logs.workshop import Workshop
 
 __all__ = ["digest_of", "fit_log"]
 
@@ -70,7 +72,8 @@ def fit_log(
         seed=seed,
     )
     known = len(parts.vocabulary)
-    tell(f"the model will know {known:,} items; {summary.items - known:,} are left to memories")
+    left = summary.items - known
+    tell(f"the model will know {counted(known, 'item')}; left to memories: {left:,}")
     recipe = recipe or recipe_for(parts.sights, parts.events, known, effort, quick)
     identity = {
         "file": digest_of(path),

@@ -19,6 +19,7 @@ from labelmem.logs.model import LogModel, adapter_around, made
 from labelmem.logs.parts import Parts, known_only, within, within_cells
 from labelmem.logs.recipe import VARIANTS, Recipe
 from labelmem.logs.scores import Scores
+from labelmem.logs.words import counted
 from labelmem.logs.workshop import Workshop
 from labelmem.models import FitOptions, fit_sequences
 from labelmem.models.batches import sequence_losses
@@ -86,7 +87,7 @@ class Fitter:
         self.facts["model_users"] = len(used)
         found = []
         for variant in range(self.recipe.variants):
-            self.tell(f"training the model on {len(used):,} users ({self.labels:,} items)")
+            self.tell(f"training the model on {counted(len(used), 'user')} ({self.labels:,} items)")
             model = self._trained(f"model-{variant}", variant, used, self.recipe.epochs)
             found.append((self._loss_of_new(model), variant, model))
         _, variant, model = min(found, key=lambda each: each[:2])
@@ -167,7 +168,7 @@ class Fitter:
         own = self._some(self.valid, cells // (4 if others else 1))
         users = sum(len(streams) for _, streams in others) or len(own)
         self.facts["combiner_users"] = users
-        self.tell(f"training the combiner on {users:,} users that its model has not seen")
+        self.tell(f"training the combiner on {counted(users, 'user')} that its model has not seen")
         result = adapter.fit(
             [] if others else own,
             validation=own if others else None,
@@ -212,7 +213,7 @@ class Fitter:
             self.labels, self.train, search, 2 * recipe.trials, self.device, self.show
         )
         self.facts["counter"] = counter.config()
-        self.tell(f"measuring on {len(test):,} users that nothing was trained on")
+        self.tell(f"measuring on {counted(len(test), 'user')} that nothing was trained on")
         methods: dict[str, OnlineMethod[Any]] = {
             "lmn": adapter,
             "counter": counter,

@@ -28,6 +28,7 @@ _CONFIG, _MODEL, _COMBINER, _LABELS = (
     "combiner.safetensors",
     "labels.json",
 )
+_SETTINGS = ("format", "columns", "labels", "seed")
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ def load_fitted(folder: Path, device: torch.device | str = "cpu") -> Fitted:
         The folder is none of ours, not whole, or written by a newer labelmem.
     """
     config = _read_config(folder)
-    names = json.loads((folder / _LABELS).read_text(encoding="utf-8"))
+    names = _read_json(folder / _LABELS, list)
     if len(names) != config["labels"]:
         raise CorruptFileError(
             f"{folder / _LABELS} has {len(names)} labels, {_CONFIG} says {config['labels']}; "
@@ -110,19 +111,33 @@ def _read_config(folder: Path) -> dict[str, Any]:
         raise StorageError(
             f"{folder} is no model folder: it has no {_CONFIG}. Make one with `labelmem fit`"
         )
-    try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-        version = config["format"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise CorruptFileError(
-            f"{path} cannot be read ({error}); use a copy, or fit again"
-        ) from error
-    if version > _FORMAT:
+    config: dict[str, Any] = _read_json(path, dict)
+    if config.get("format", _FORMAT) > _FORMAT:
         raise FormatVersionError(
-            f"{folder} has format {version}, this labelmem {__version__} reads up to {_FORMAT}; "
-            "update labelmem to read it"
+            f"{folder} has format {config['format']}, this labelmem {__version__} reads up to "
+            f"{_FORMAT}; update labelmem to read it"
         )
-    return dict(config)
+    missing = [name for name in _SETTINGS if name not in config]
+    if missing:
+        raise CorruptFileError(f"{path} lacks {', '.join(missing)}; use a copy, or fit again")
+    return config
+
+
+def _read_json(path: Path, kind: type) -> Any:
+    """A document of the expected kind, or an error that names the file."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, OSError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise CorruptFileError(
+            f"{path} cannot be read ({reason}); use a copy, or fit again"
+        ) from error
+    if not isinstance(document, kind):
+        raise CorruptFileError(
+            f"{path} holds a {type(document).__name__}, expected a {kind.__name__}; "
+            "use a copy, or fit again"
+        )
+    return document
 
 
 def _write_json(path: Path, document: Any) -> None:

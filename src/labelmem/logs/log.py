@@ -74,12 +74,9 @@ def read_log(path: Path, columns: Columns, policy: Policy = "stop", after: int =
     log = _in_order(path, reader, columns.time is not None, problems)
     problems.settle()
     if not len(log) and not after:
-        raise DataError(f"{path} has no row that can be used; {_why(problems)}")
+        why = "; ".join(problems.sentences()) or "it has no rows at all"
+        raise DataError(f"{path} has no row that can be used; {why}")
     return log
-
-
-def _why(problems: Problems) -> str:
-    return "; ".join(problems.sentences()) or "it is empty below its header"
 
 
 class _Reader:

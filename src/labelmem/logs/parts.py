@@ -15,6 +15,7 @@ from labelmem.errors import DataError
 from labelmem.logs.log import Log
 from labelmem.logs.summary import first_sights
 from labelmem.logs.vocabulary import Vocabulary, vocabulary_of
+from labelmem.logs.words import counted
 
 __all__ = ["Parts", "known_only", "split_log", "within", "within_cells"]
 
@@ -56,7 +57,7 @@ def split_log(
     there = np.flatnonzero(lengths > 1)
     if len(there) < _FEWEST_USERS:
         raise DataError(
-            f"{log.path} has {len(there)} users with two events or more; at least "
+            f"{log.path} has {counted(len(there), 'user')} with two events or more; at least "
             f"{_FEWEST_USERS} are needed to train on some and measure on others"
         )
     split = by_user(there, test=test, valid=valid, seed=seed)
@@ -66,8 +67,9 @@ def split_log(
     vocabulary = vocabulary_of(log, users["train"], least_users, most_items)
     if len(vocabulary) < 2:
         raise DataError(
-            f"{log.path} has {len(vocabulary)} items that two training users or more have in "
-            "common; there is nothing to learn from other users. Are the columns the right ones?"
+            f"{log.path} has {counted(len(vocabulary), 'item')} that two training users or more "
+            "have in common; there is nothing to learn from other users. Are the columns the "
+            "right ones?"
         )
     mine = np.isin(log.user, users["train"])
     known = vocabulary.numbers(log.items)[log.item] >= 0

@@ -63,6 +63,8 @@ def format_of(path: Path) -> Format:
         start = stream.read(64).lstrip()
     if start.startswith(b"PAR1"):
         return "parquet"
+    if start.startswith(b"["):
+        raise DataError(f"{path} is one JSON array; expected one JSON object in each line")
     return "jsonl" if start.startswith(b"{") else "csv"
 
 
@@ -96,6 +98,8 @@ def _csv_fields(
     path: Path, text: io.TextIOWrapper, columns: Columns, problems: Problems
 ) -> Iterator[Row]:
     first = text.readline()
+    if not first:
+        raise DataError(f"{path} is empty")
     delimiter = max(_DELIMITERS, key=first.count)
     reader = csv.reader(itertools.chain([first], text), delimiter=delimiter)
     names = next(csv.reader([first], delimiter=delimiter), [])
@@ -130,6 +134,9 @@ def _require(path: Path, found: Sequence[str], columns: Columns) -> None:
     if missing:
         there = ", ".join(found[:20]) or "none"
         raise DataError(f"{path} has no column {', '.join(missing)}; its columns are {there}")
+    twice = [name for name in columns.names() if found.count(name) > 1]
+    if twice:
+        raise DataError(f"{path} has the column {twice[0]} more than once; which one is meant?")
 
 
 def _json_rows(path: Path, columns: Columns, problems: Problems) -> Iterator[Row]:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from labelmem.data.grouping import distinct_pairs
 from labelmem.logs.log import Log
 from labelmem.logs.times import shown
+from labelmem.logs.words import counted
 
 __all__ = ["Summary", "first_sights", "summary_of"]
 
@@ -46,12 +47,13 @@ class Summary:
         time = "no time column: rows are taken to be in order"
         if self.first is not None and self.last is not None:
             time = f"from {shown(self.first)} to {shown(self.last)}, each user's in order of time"
+        size = [counted(self.events, "event"), counted(self.users, "user")]
         return [
-            f"{self.events:,} events of {self.users:,} users and {self.items:,} items; {time}",
-            f"{self.median_events:g} events of a user in the middle, at most "
-            f"{self.most_events:,}; {self.single_users:,} users have just one",
+            f"{' of '.join(size)} and {counted(self.items, 'item')}; {time}",
+            f"events of a user: {self.median_events:g} in the middle, at most "
+            f"{self.most_events:,}; users with just one: {self.single_users:,}",
             f"{self.repeats:.0%} of the events repeat an item of the same user",
-            f"{self.lone_items:,} items occur with one user alone",
+            f"items that occur with one user alone: {self.lone_items:,}",
         ]
 
 

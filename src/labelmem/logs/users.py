@@ -15,12 +15,15 @@ from labelmem.logs.folder import Fitted, load_fitted
 from labelmem.logs.packing import unpack
 from labelmem.logs.states import FILE, Kept, States
 from labelmem.logs.times import shown
+from labelmem.logs.traces import occurrences
 from labelmem.logs.vocabulary import tokens_of
 
 __all__ = ["explain_user", "forget_user", "inspect_user", "predict_user"]
 
 _PROBE = 64  # bytes of a state that are looked for after it was removed
 _TELLING = 6  # characters from which a user's id is not looked for in vain among other bytes
+_WORDS = ("card.json", "card.md", "config.json", "embeddings.json", "labels.json")
+"""Files in words, without users. The name of an item or a word of ours may be someone's id."""
 
 
 def predict_user(folder: Path, user: str, top: int = 5, device: str = "cpu") -> dict[str, Any]:
@@ -84,16 +87,19 @@ def forget_user(folder: Path, user: str) -> dict[str, Any]:
     with States(folder) as states:
         probes = _probes(folder / FILE, states.get([user]).get(user))
         kept = states.forget(user)
-        if len(user) >= _TELLING and not states.mentions(user):
-            probes.append(user.encode())
+        named = [user.encode()] if len(user) >= _TELLING and not states.mentions(user) else []
         runs = states.runs()
-    left = [path.name for path in sorted(folder.rglob("*")) if _holds(path, probes)]
+    left = [
+        path.name
+        for path in sorted(folder.rglob("*"))
+        if _holds(path, probes if path.name in _WORDS else probes + named)
+    ]
     return {
         "user": user,
         "found": kept is not None,
         "removed": None if kept is None else _removed(kept),
         "verified": not left,
-        "probes": len(probes),
+        "probes": len(probes) + len(named),
         "left_in": left,
         "outputs": sorted({run.output for run in runs if run.output}),
         "unfinished": [run.output or run.digest for run in runs if not run.finished],
@@ -112,16 +118,14 @@ def _probes(path: Path, kept: Kept | None) -> list[bytes]:
     """
     if kept is None:
         return []
-    content, every = path.read_bytes(), max(_PROBE, len(kept.state) // 16)
+    every = max(_PROBE, len(kept.state) // 16)
     pieces = [kept.state[i : i + _PROBE] for i in range(0, len(kept.state) - _PROBE, every)]
-    return [piece for piece in pieces if content.count(piece) == 1]
+    counts = occurrences(path, pieces)
+    return [piece for piece, count in zip(pieces, counts, strict=True) if count == 1]
 
 
 def _holds(path: Path, probes: list[bytes]) -> bool:
-    if not path.is_file():
-        return False
-    content = path.read_bytes()
-    return any(probe in content for probe in probes)
+    return path.is_file() and any(occurrences(path, probes))
 
 
 class _OneUser:

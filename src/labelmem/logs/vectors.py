@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,10 +37,7 @@ class VectorColumns:
 
 def read_vectors(path: Path, columns: VectorColumns, policy: Policy = "stop") -> tuple[Log, Matrix]:
     """Labels as the items of a log without times, and the embeddings (events, d) in its order."""
-    if not path.is_file():
-        raise DataError(f"there is no file {path}; check the path")
-    read = _from_npz if path.suffix == ".npz" else _from_parquet
-    vectors, labels, users = read(path, columns)
+    vectors, labels, users = _reader_of(path)(path, columns)
     problems = Problems(path, policy)
     matrix, good = _matrix(path, vectors, problems)
     if len(matrix) != len(labels) or len(matrix) != len(users):
@@ -63,6 +61,21 @@ def read_vectors(path: Path, columns: VectorColumns, policy: Policy = "stop") ->
     order = np.argsort(user, kind="stable")
     log = Log(path, user[order], item[order], None, row[order] + 1, [*who], [*what], problems)
     return log, matrix[row[order]]
+
+
+def _reader_of(path: Path) -> Callable[[Path, VectorColumns], tuple[Any, Any, Any]]:
+    """What reads a file, by its name or by its first bytes."""
+    if path.is_dir():
+        raise DataError(f"{path} is a folder; expected an npz or a Parquet file")
+    if not path.is_file():
+        raise DataError(f"there is no file {path}; check the path")
+    with path.open("rb") as stream:
+        start = stream.read(4)
+    if path.suffix == ".npz" or start.startswith(b"PK"):
+        return _from_npz
+    if path.suffix in (".parquet", ".pq") or start == b"PAR1":
+        return _from_parquet
+    raise DataError(f"{path} is neither npz nor Parquet; expected embeddings in one of these")
 
 
 def _from_npz(path: Path, columns: VectorColumns) -> tuple[Any, Any, Any]:

@@ -12,17 +12,10 @@ from typing import Any
 from torch import nn
 
 from labelmem.errors import StorageError
+from labelmem.logs.targets import check_free
 from labelmem.storage import load_state, save_state, write_file
 
-__all__ = ["Workshop", "check_free"]
-
-
-def check_free(out: Path) -> None:
-    """Refuse a place for a model folder where something is already, or that cannot be."""
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise StorageError(f"{out} exists already; name another folder, or remove it first")
-    if not out.absolute().parent.is_dir():
-        raise StorageError(f"the folder of {out} does not exist; make it first")
+__all__ = ["Workshop"]
 
 
 class Workshop:
