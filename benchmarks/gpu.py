@@ -1,7 +1,8 @@
 """Many streams in lockstep on one device: plain and recorded steps, the floor in bytes, and rivals.
 
     PYTHONPATH=src python benchmarks/gpu.py --device cuda --json results/gpu.json
-    PYTHONPATH=src python benchmarks/gpu.py --forms     # the label combiner's kernel alone
+    PYTHONPATH=src python benchmarks/gpu.py --forms     # kernels alone, cut in several ways
+    TRITON_INTERPRET=1 PYTHONPATH=src python benchmarks/gpu.py --count    # needs no GPU
 
 A row's ``us`` is one lockstep, a prediction and an observation of every stream, as users take them;
 ``plain_us`` is the same with every short way switched off: ordinary tensor operations, one by one.
@@ -104,10 +105,7 @@ class Bench:
     def lmn(self) -> list[Row]:
         rows = []
         for name, made in self.adapters().items():
-            batch = made().streams(self.n)
-            for column in self.own.T:  # every cell is there before anything is timed
-                batch.predict(column)
-                batch.observe_ids(column)
+            batch = self.filled(made())
             times: dict[bool, list[float]] = {True: [], False: []}
             for _ in self.taken():
                 for plain, each in times.items():
@@ -117,6 +115,14 @@ class Bench:
             rows.append({"method": name, "us": fast, "plain_us": plain, "key": key})
             del batch
         return rows
+
+    def filled(self, adapter: Adapter) -> StreamBatch:
+        """Streams that have met all of their labels: every cell is there."""
+        batch = adapter.streams(self.n)
+        for column in self.own.T:
+            batch.predict(column)
+            batch.observe_ids(column)
+        return batch
 
     def others(self) -> list[Row]:
         rows = []
@@ -153,42 +159,12 @@ class Bench:
             each.append((self.now() - start) / 5)
         return 2 * size / statistics.median(each[2:])
 
-    def forms(self) -> list[Row]:
-        """Microseconds of the label combiner's step for several ways to cut it into programs."""
-        from labelmem import kernels_label
-
-        slots, hidden, usual = self.labels + 1, 16, kernels_label._FORM
-
-        def drawn(*shape: int) -> torch.Tensor:
-            return 0.3 * torch.randn(shape, device=self.device)
-
-        mu, scores = drawn(self.n, slots, hidden), drawn(self.n, slots)
-        out, shared = torch.empty_like(mu), drawn(self.n, 3 * hidden)
-        gates = (drawn(3 * hidden, hidden), drawn(3 * hidden), drawn(3 * hidden, 2))
-        weights = (*gates, drawn(hidden), drawn())
-        rows: list[Row] = []
-        for block, warps, tiles, ahead in (
-            (128, 4, 8, True), (128, 8, 8, True), (64, 4, 8, True), (64, 4, 8, False),
-            (64, 4, 32, True), (32, 2, 16, True), (16, 1, 32, True), (16, 1, 32, False),
-        ):  # fmt: skip
-            form = {"BLOCK": block, "TILES": tiles, "AHEAD": ahead, "num_warps": warps}
-            kernels_label._FORM = form
-            each = []
-            for _ in range(4):
-                start = self.now()
-                for _ in range(10):
-                    kernels_label.label_step(mu, scores, scores, shared, weights, out)
-                each.append(1e5 * (self.now() - start))
-            rows.append({"method": "label step", "us": min(each[1:]), **form})
-        kernels_label._FORM = usual
-        return sorted(rows, key=lambda row: float(row["us"]))
-
     def profile(self) -> None:
         """Where the time of recorded steps goes, kernel by kernel."""
         from torch.profiler import ProfilerActivity, profile
 
         for name, made in self.adapters().items():
-            batch = made().streams(self.n)
+            batch = self.filled(made())
             self.run(batch, self.tokens(5))
             with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as found:
                 self.run(batch, self.tokens(5))
@@ -221,14 +197,28 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=20, help="locksteps of one turn")
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=60.0, help="the most for one method")
-    parser.add_argument("--forms", action="store_true", help="time the label combiner's kernel")
+    parser.add_argument("--forms", action="store_true", help="time kernels cut in several ways")
+    parser.add_argument("--count", action="store_true", help="count operations, on a CPU")
     parser.add_argument("--profile", action="store_true", help="print kernels instead of timing")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
+    if given.count:  # sizes make no difference to the numbers
+        given.device, given.streams, given.labels, given.cells, given.dim = "cpu", 3, 40, 6, 8
     bench = Bench(given)
     if given.profile:
         return bench.profile()
-    rows = bench.forms() if given.forms else measured(bench)
+    if given.forms:
+        from gpu_forms import compared_forms
+
+        rows = compared_forms(bench.n, bench.labels, bench.dim, bench.cells, bench.device)
+    elif given.count:
+        from gpu_count import counted
+
+        rows = [
+            {"method": name} | counted(made(), bench) for name, made in bench.adapters().items()
+        ]
+    else:
+        rows = measured(bench)
     for row in rows:
         numbers = {k: f"{v:,.1f}" if isinstance(v, float) else str(v) for k, v in row.items()}
         print("  ".join(f"{k} {v}" for k, v in numbers.items()))

@@ -25,6 +25,7 @@ from labelmem.combining import gru
 from labelmem.fast import plainly
 from labelmem.keys import Hidden, Joined, RecentTokens
 from labelmem.lockstep import RecordedLockstep
+from labelmem.lockstep_recording import checked
 from labelmem.models import HistoryModel
 
 triton = pytest.importorskip("triton", reason="Triton is not installed")
@@ -279,6 +280,47 @@ def test_scores_and_states_are_kept_where_something_was_seen() -> None:
     for score, slots in zip(scores, kept, strict=True):
         assert torch.equal(slots[mask, 1:3001], score[mask])
         assert bool((slots[:, [0, -1]] == 7).all() and (slots[1] == 7).all())
+
+
+@kernel
+@pytest.mark.parametrize(
+    ("fine", "y"),
+    [([True], [5, 0, 9]), ([True, False, True], [5, 0, 9]), ([True], [5, -1, 9]),
+     ([True], [5, 0, 3]), ([True], [12, 0, 3])],
+    ids=["fine", "not fine", "no id", "known", "beyond"],
+)  # fmt: skip
+def test_what_is_looked_at_before_labels_are_learned(fine: list[bool], y: list[int]) -> None:
+    mask = torch.tensor([True, True, False], device=DEVICE)
+    told = (torch.tensor(fine, device=DEVICE), torch.tensor(y, device=DEVICE), mask, 5, 12)
+    mine = checked(*told)
+    with plainly():
+        for a, b in zip(mine, checked(*told), strict=True):
+            assert torch.equal(a, b)
+    many = torch.arange(3000, device=DEVICE)
+    answers, labels, seen = checked(told[0], many, many >= 0, 3000, 3000)
+    assert answers.tolist() == [all(fine), True, True]
+    assert torch.equal(labels, many) and bool((seen == all(fine)).all())
+
+
+@kernel
+@pytest.mark.parametrize("blocks", [(), (8, 8, 8), (3, 8, 5)], ids=["one", "alike", "unlike"])
+def test_cosines_of_blocks(blocks: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    from labelmem import kernels_past
+
+    monkeypatch.setattr(kernels_past, "_FORM", {"TILE": 64, "num_warps": 1})
+    g, dim = torch.Generator().manual_seed(0), sum(blocks) or 6
+    v = torch.randn(2, 40, dim, generator=g).to(DEVICE)
+    h = torch.randn(2, dim, generator=g).to(DEVICE)
+    v[0, 1] = 0.0
+    used = torch.tensor([17, 3], device=DEVICE)
+    cosine, own, size = kernels_past.block_cosines(v, used, 35, h, blocks)
+    alive = (torch.arange(35, device=DEVICE) < used[:, None])[..., None]
+    cells = v[:, :35] * alive
+    torch.testing.assert_close(cosine, F.cosine(h, cells), rtol=1e-5, atol=1e-6)
+    if blocks:
+        expected = F.block_cosine(h, cells, blocks)
+        torch.testing.assert_close(own, expected[0], rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(size, expected[1], rtol=1e-5, atol=1e-6)
 
 
 @kernel

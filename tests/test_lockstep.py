@@ -30,6 +30,7 @@ from labelmem.errors import InputError, ModelError
 from labelmem.fast import plainly
 from labelmem.keys import Hidden, Joined, RecentTokens
 from labelmem.lockstep import RecordedLockstep
+from labelmem.lockstep_trust import Awaited
 from labelmem.models import GRUModel, HistoryModel
 from labelmem.trees import leaves
 
@@ -245,6 +246,41 @@ def test_new_labels_are_numbered_once_they_are_known(graphs: list[Listed]) -> No
     assert batch.predict(x).shape == (N, 10) and batch.widths is not None
     assert batch.widths.tolist() == [4, 6, 10, 4]
     assert batch.labels(1)[4:] == [("id", 4), ("id", 5)]
+
+
+def test_the_next_prediction_begins_before_the_answers_come(
+    graphs: list[Listed], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, batch, x, y = two_steps()
+    predict, waited = graphs[0], []
+    ask = Awaited.answers
+    monkeypatch.setattr(Awaited, "answers", lambda self: waited.append(predict.times) or ask(self))
+    before = predict.times
+    for _ in range(3):
+        batch.predict(x)
+        batch.observe_ids(y)
+    assert waited == [before + 1, before + 2, before + 3]
+    batch.predict(x)
+    batch.observe_ids(-y)
+    with pytest.raises(InputError, match="label ids from 0"):
+        batch.predict(2 * x)
+    expected = batch.predict(x)  # what was begun in vain is not taken for this
+    assert torch.equal(batch.predict(x), expected)
+
+
+def test_labels_beyond_the_columns_are_not_learned_unseen(graphs: list[Listed]) -> None:
+    model, batch, x, y = two_steps(combiner=random_combiner())
+    other = Adapter(model, combiner=random_combiner()).streams(N)
+    ids = [y, y, y, torch.tensor([0, 4, 2, 70]), y, torch.tensor([71, 4, 2, 3])]
+    for labels in ids[2:]:
+        batch.predict(x)
+        batch.observe_ids(labels)
+    with plainly():
+        for labels in ids:
+            other.predict(x)
+            other.observe_ids(labels)
+    assert batch.width == other.width == 72
+    torch.testing.assert_close(batch.predict(x), other.predict(x), rtol=0, atol=1e-5)
 
 
 def test_a_sum_that_overflows_is_no_reason_to_stop(graphs: list[Listed]) -> None:

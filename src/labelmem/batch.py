@@ -108,6 +108,7 @@ class StreamBatch:
                     f"{self.n}, one input per stream"
                 )
         if self._recorded is not None:
+            self._recorded.begin(X)  # before the width is asked for: that waits for the device
             self.last = self._recorded.advance(X, self.width)
         else:
             self.last = self.method.advance(self._now, X, self.width)

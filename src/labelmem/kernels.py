@@ -16,7 +16,7 @@ from torch import Tensor
 
 from labelmem.fast import alone
 
-__all__ = ["FUSED_MOST", "fused"]
+__all__ = ["FUSED_MOST", "fused", "fused_on"]
 
 FUSED_MOST = 4096
 """The most positions, and the longest vectors, that one program of a kernel holds."""
@@ -40,6 +40,15 @@ def fused(*tensors: Tensor) -> bool:
     >>> fused(torch.zeros(2, 3, dtype=torch.float64))
     False
     """
-    return all(x.dtype == torch.float32 and x.device.type in _devices() for x in tensors) and alone(
-        _ANY
-    )
+    return all(x.dtype == torch.float32 and fused_on(x.device) for x in tensors)
+
+
+def fused_on(device: torch.device) -> bool:
+    """Whether kernels run there, and short ways are taken at all.
+
+    Examples
+    --------
+    >>> fused_on(torch.device("meta"))
+    False
+    """
+    return device.type in _devices() and alone(_ANY)

@@ -3,18 +3,19 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from labelmem.kernels_triton import tl, triton
 
 __all__ = ["keep_rows", "keep_scores"]
 
+_PROGRAMS = 4  # for each stream: mostly they find nothing to do, and even that takes time
+
 
 def keep_rows(mask: Tensor, new: Tensor, old: Tensor) -> None:
     """Put the rows of ``old`` into ``new`` (n, …) where the mask is False; others cost nothing."""
     size = old[0].numel()
-    _keep[(len(old), triton.cdiv(size, 4096))](mask, new, old, size, BLOCK=4096)
+    _keep[(len(old), _PROGRAMS)](mask, new, old, size, EACH=_PROGRAMS, BLOCK=2048)
 
 
 def keep_scores(
@@ -26,31 +27,30 @@ def keep_scores(
     ----------
     kept
         (n, A) r and s one step ago, slot 1 + y of label y, and (n, 2) whether they missed. All stay
-        as they are where the mask is False.
+        as they are where the mask is False; what comes back is the last of them.
     """
     r, s = (x.contiguous() for x in scores)
     (n, width), slots = r.shape, kept[0].shape[1]
-    missed = torch.empty_like(kept[2])
-    _scores[(n, 2)](mask, y, r, s, *kept, missed, width, slots, BLOCK=4096, num_warps=8)
-    return missed
+    _scores[(n, 2)](mask, y, r, s, *kept, width, slots, BLOCK=2048, num_warps=8)
+    return kept[2]
 
 
 @triton.jit
-def _keep(mask, new, old, size, BLOCK: tl.constexpr):
+def _keep(mask, new, old, size, EACH: tl.constexpr, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
     if tl.load(mask + row):
         return
-    place = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    there = place < size
-    tl.store(new + row * size + place, tl.load(old + row * size + place, mask=there), mask=there)
+    for first in range(tl.program_id(1) * BLOCK, size, EACH * BLOCK):
+        place = first + tl.arange(0, BLOCK)
+        there = place < size
+        kept = tl.load(old + row * size + place, mask=there)
+        tl.store(new + row * size + place, kept, mask=there)
 
 
 @triton.jit
-def _scores(mask, y, r, s, old_r, old_s, old_missed, missed, width, slots, BLOCK: tl.constexpr):
+def _scores(mask, y, r, s, old_r, old_s, missed, width, slots, BLOCK: tl.constexpr):
     row, which = tl.program_id(0).to(tl.int64), tl.program_id(1)
-    at = row * 2 + which
     if tl.load(mask + row) == 0:
-        tl.store(missed + at, tl.load(old_missed + at))
         return
     source, target = r, old_r
     if which == 1:
@@ -68,4 +68,4 @@ def _scores(mask, y, r, s, old_r, old_s, old_missed, missed, width, slots, BLOCK
     top = tl.max(high, axis=0)
     best = tl.min(tl.where(high == top, where, 2147483647), axis=0)
     hit = (best == tl.load(y + row)) & (top > 0)
-    tl.store(missed + at, tl.where(hit, 0.0, 1.0))
+    tl.store(missed + row * 2 + which, tl.where(hit, 0.0, 1.0))

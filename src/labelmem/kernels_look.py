@@ -15,7 +15,7 @@ from labelmem.kernels_triton import tl, triton
 
 __all__ = ["cut_log", "features_at", "signals_many"]
 
-_BLOCK = 4096  # labels at a time
+_BLOCK = 2048  # labels at a time
 
 
 def signals_many(

@@ -64,7 +64,8 @@ def write_many(
         h.contiguous(), y.contiguous(), P, seen, wrote, fades, *(cells[name] for name in names),
         held, k, P.shape[1], capacity, 0.0 if always else config.margin, config.decay,
         ALWAYS=always, OLDEST=config.evict == "oldest", FADES=len(fades),
-        D=dim, WIDE=triton.next_power_of_2(dim), BLOCK=triton.next_power_of_2(k), SCAN=4096,
+        D=dim, WIDE=triton.next_power_of_2(dim), BLOCK=triton.next_power_of_2(k), SCAN=2048,
+        num_warps=4 if always else 8,
     )  # fmt: skip
     return wrote
 

@@ -1,7 +1,13 @@
 # mypy: disable-error-code="no-untyped-def, untyped-decorator, no-untyped-call"
-"""Eq. 1 and 5 of many streams: each row of labels is read once where a program can hold it."""
+"""Eq. 1 and 5 of many streams: each row of labels is fetched once.
+
+A program holds its row where that wastes little. A longer one is gone over twice, a piece at a
+time: the second time it is still near, and small programs all find room at once.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -10,14 +16,17 @@ from labelmem.kernels_triton import tl, triton
 
 __all__ = ["believed_by_model", "mixed"]
 
-_MOST = 16384  # labels that one program holds at a time
+_WHOLE = 4096  # labels that one program holds at a time
+_FORM: dict[str, Any] = {"BLOCK": 1024, "num_warps": 8}
+"""How longer rows are gone over. ``benchmarks/gpu.py --forms`` compares such forms."""
 
 
-def _cut(width: int) -> dict[str, int]:
-    """Labels at a time, and the warps that hold them: all, or few enough for sums of each."""
+def _cut(width: int) -> dict[str, Any]:
+    """Labels at a time, the warps that hold them, and whether these are all."""
     block = max(1024, triton.next_power_of_2(width))
-    block = block if block <= _MOST else min(4096, _MOST)
-    return {"BLOCK": block, "num_warps": 16 if block > 4096 else 8}
+    if block > _WHOLE:
+        return {**_FORM, "ONCE": False}
+    return {"BLOCK": block, "num_warps": 8, "ONCE": True}
 
 
 def believed_by_model(logits: Tensor, width: int) -> Tensor:
@@ -25,8 +34,7 @@ def believed_by_model(logits: Tensor, width: int) -> Tensor:
     n, own = logits.shape
     r = torch.empty((n, width), dtype=logits.dtype, device=logits.device)
     if n and width:
-        cut = _cut(width)
-        _softmax[(n,)](logits.contiguous(), r, own, width, ONCE=width <= cut["BLOCK"], **cut)
+        _softmax[(n,)](logits.contiguous(), r, own, width, **_cut(width))
     return r
 
 
@@ -46,9 +54,7 @@ def mixed(r: Tensor, s: Tensor, theta: Tensor, partition: bool) -> Tensor:
     P = torch.empty((n, width), dtype=r.dtype, device=r.device)
     r, s = r.contiguous(), s.contiguous()
     if n and width:
-        cut = _cut(width)
-        once = width <= cut["BLOCK"]
-        _mix[(n,)](r, s, theta, P, width, *theta.stride(), partition, ONCE=once, **cut)
+        _mix[(n,)](r, s, theta, P, width, *theta.stride(), partition, **_cut(width))
     return P
 
 
@@ -61,18 +67,17 @@ def _softmax(logits, r, own, width, ONCE: tl.constexpr, BLOCK: tl.constexpr):
         e = tl.exp(x - tl.max(x, axis=0))
         tl.store(r + row * width + place, e / tl.sum(e, axis=0), mask=place < width)
     else:
-        high = tl.full((BLOCK,), -float("inf"), tl.float32)
-        for first in range(0, own, BLOCK):
-            y = first + place
-            x = tl.load(logits + row * own + y, mask=y < own, other=-float("inf"))
-            high = tl.maximum(high, x)
-        top = tl.max(high, axis=0)
+        # Each lane keeps its largest x and the sum of e^(x - largest); -3.4e38 is below all.
+        high = tl.full((BLOCK,), -3.4e38, tl.float32)
         total = tl.zeros((BLOCK,), tl.float32)
         for first in range(0, own, BLOCK):
             y = first + place
             x = tl.load(logits + row * own + y, mask=y < own, other=-float("inf"))
-            total += tl.exp(x - top)
-        whole = tl.sum(total, axis=0)
+            higher = tl.maximum(high, x)
+            total = total * tl.exp(high - higher) + tl.exp(x - higher)
+            high = higher
+        top = tl.max(high, axis=0)
+        whole = tl.sum(total * tl.exp(high - top), axis=0)
         for first in range(0, width, BLOCK):
             y = first + place
             x = tl.load(logits + row * own + y, mask=y < own, other=-float("inf"))
@@ -123,9 +128,12 @@ def _mix(
             r_y, s_y, gate = _parts(
                 r, s, theta, row, first + place, width, theta_row, theta_column, partition
             )
-            rest += r_y
-            from_model += (1 - gate) * r_y
-            from_memory += gate * s_y
+            if partition:
+                rest += r_y
+                from_model += (1 - gate) * r_y
+                from_memory += gate * s_y
+            else:  # one sum is enough, and fewer registers let more programs run
+                from_model += (1 - gate) * r_y + gate * s_y
             held = tl.maximum(held, s_y)
         scale, holds, whole = _shares(rest, from_model, from_memory, held, partition)
         for first in range(0, width, BLOCK):

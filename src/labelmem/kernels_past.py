@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from math import gcd
 
 import torch
 from torch import Tensor
@@ -12,7 +13,8 @@ from labelmem.kernels_triton import tl, triton
 
 __all__ = ["block_cosines", "past_of", "spread_many"]
 
-_TILE = 4096  # numbers of the cells that one program holds at a time
+_FORM = {"TILE": 2048, "num_warps": 4}
+"""Numbers of one block of the cells that a program of cosines holds at a time, and its warps."""
 _BLOCK = 2048  # labels at a time
 
 
@@ -29,11 +31,13 @@ def block_cosines(
     n, held, dim = v.shape
     cosine = h.new_empty(n, k)
     own, size = (h.new_empty(n, k, len(blocks)) for _ in range(2))
-    wide = triton.next_power_of_2(dim)
-    block = max(1, _TILE // wide)
+    parts = blocks or (dim,)
+    wide = triton.next_power_of_2(max(parts))
+    block, align = max(1, _FORM["TILE"] // wide), gcd(16, *parts)
     _block_cosines[(n, triton.cdiv(k, block))](
-        h.contiguous(), v, used, _edges(blocks, h.device), cosine, own, size, held, k,
-        B=len(blocks), D=dim, WIDE=wide, BLOCK=block,
+        h.contiguous(), v, used, _edges(parts, align, h.device), cosine, own, size, held, k,
+        B=len(parts), EACH=len(blocks) > 0, ALIGN=align, D=dim, WIDE=wide, BLOCK=block,
+        num_warps=_FORM["num_warps"],
     )  # fmt: skip
     return cosine, own, size
 
@@ -61,40 +65,53 @@ def spread_many(label: Tensor, values: Tensor, width: int) -> Tensor:
 
 
 @lru_cache(maxsize=64)
-def _edges(blocks: tuple[int, ...], device: torch.device) -> Tensor:
-    """(B + 1,) where blocks begin and end. Made once: it would wait for the device."""
+def _edges(blocks: tuple[int, ...], align: int, device: torch.device) -> Tensor:
+    """(B + 1,) where blocks begin and end, by ``align``. Made once: it would wait for the device.
+
+    That all are multiples of something is what lets a kernel fetch several numbers at once.
+    """
     with torch.inference_mode(False):
         ends = torch.tensor((0, *blocks), dtype=torch.int32).cumsum(0, dtype=torch.int32)
-        return ends.to(device)
+        return (ends // align).to(device)
 
 
 @triton.jit
 def _block_cosines(
     h, v, used, edges, cosine, own, size, held, k,
-    B: tl.constexpr, D: tl.constexpr, WIDE: tl.constexpr, BLOCK: tl.constexpr,
+    B: tl.constexpr, EACH: tl.constexpr, ALIGN: tl.constexpr, D: tl.constexpr,
+    WIDE: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0).to(tl.int64)
     cell = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    part = tl.arange(0, WIDE)
     there = cell < k
     alive = there & (cell < tl.load(used + row))
-    x = tl.load(h + row * D + part, mask=part < D, other=0.0)
-    place = (row * held + cell)[:, None] * D + part[None, :]
-    stored = tl.load(v + place, mask=alive[:, None] & (part < D)[None, :], other=0.0)
-    dots, squares = stored * x[None, :], stored * stored
-    long = tl.sqrt(tl.sum(x * x, axis=0))
-    both = tl.sqrt(tl.sum(squares, axis=1)) * long
-    dot = tl.sum(dots, axis=1)
-    tl.store(cosine + row * k + cell, dot / tl.where(both > 0, both, 1.0), mask=there)
+    part = tl.arange(0, WIDE)
+    base, to = v + row * held * D, row * k + cell
+    zero = tl.zeros((BLOCK,), tl.float32)
+    if tl.max(alive.to(tl.int32), axis=0) == 0:
+        tl.store(cosine + to, zero, mask=there)
+        if EACH:
+            for b in tl.static_range(B):
+                tl.store(own + to * B + b, zero, mask=there)
+                tl.store(size + to * B + b, zero, mask=there)
+        return
+    # A block is a tile of its own: what belongs to others is not even looked at.
+    whole_dot, whole_size, whole_long = zero, zero, 0.0
     for b in tl.static_range(B):
-        inside = (part >= tl.load(edges + b)) & (part < tl.load(edges + b + 1))
-        long = tl.sqrt(tl.sum(tl.where(inside, x * x, 0.0), axis=0))
-        far = tl.sqrt(tl.sum(tl.where(inside[None, :], squares, 0.0), axis=1))
-        both = far * long
-        dot = tl.sum(tl.where(inside[None, :], dots, 0.0), axis=1)
-        to = (row * k + cell) * B + b
-        tl.store(own + to, dot / tl.where(both > 0, both, 1.0), mask=there)
-        tl.store(size + to, far, mask=there)
+        column = tl.load(edges + b) * ALIGN + part
+        inside = column < tl.load(edges + b + 1) * ALIGN
+        x = tl.load(h + row * D + column, mask=inside, other=0.0)
+        place = cell[:, None] * D + column[None, :]
+        stored = tl.load(base + place, mask=alive[:, None] & inside[None, :], other=0.0)
+        dot, far = tl.sum(stored * x[None, :], axis=1), tl.sum(stored * stored, axis=1)
+        long = tl.sum(x * x, axis=0)
+        whole_dot, whole_size, whole_long = whole_dot + dot, whole_size + far, whole_long + long
+        if EACH:
+            both = tl.sqrt(far) * tl.sqrt(long)
+            tl.store(own + to * B + b, dot / tl.where(both > 0, both, 1.0), mask=there)
+            tl.store(size + to * B + b, tl.sqrt(far), mask=there)
+    both = tl.sqrt(whole_size) * tl.sqrt(whole_long)
+    tl.store(cosine + to, whole_dot / tl.where(both > 0, both, 1.0), mask=there)
 
 
 @triton.jit

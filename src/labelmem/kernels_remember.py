@@ -10,6 +10,7 @@ from torch import Tensor
 
 from labelmem.kernels_look import cut_log
 from labelmem.kernels_triton import tl, triton
+from labelmem.lockstep_trust import recording
 
 __all__ = ["remember_many"]
 
@@ -19,6 +20,8 @@ def remember_many(
     new: Tensor, old: tuple[Tensor, Tensor, Tensor],
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """The next mu, echo and past: of ``new`` and how the labels y (n,) came, or the ``old`` ones.
+
+    In a recording they take the place of the old ones.
 
     Parameters
     ----------
@@ -31,7 +34,9 @@ def remember_many(
     """
     n, k = read.label.shape
     seen = torch.ones_like(y, dtype=torch.bool) if mask is None else mask
-    made = torch.empty_like(old[0]), torch.empty_like(old[1]), torch.empty_like(old[2])
+    made = old
+    if not recording():
+        made = torch.empty_like(old[0]), torch.empty_like(old[1]), torch.empty_like(old[2])
     _remember[(n,)](
         read.label, read.past.age, guess, best, y.contiguous(), seen, rates, new, *old, *made, k,
         H=new.shape[1], HP=triton.next_power_of_2(new.shape[1]), RATES=len(rates),

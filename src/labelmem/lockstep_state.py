@@ -22,6 +22,7 @@ _OWN = ("torch.nn.modules.", "labelmem.models.", "labelmem.keys")
 _SPARE = 256  # positions made at a time: what a short stream needs, so that it is recorded once
 _MOST = 2**28  # bytes of them
 _MEMORY = ("v", "alpha", "label", "written", "born", "writes", "rates", "used", "time")
+_NAMED = [(f"memory.{name}", name) for name in _MEMORY]
 
 
 def can_record(
@@ -76,13 +77,22 @@ class Held:
     def __init__(self, state: Holder) -> None:
         self.state = state
         self._writes_left = 0.0
+        # Asked for in every step, so they are found once.
+        names = () if state.combiner is None else fields(state.combiner)
+        self._fields = [(f"combiner.{field.name}", field.name) for field in names]
 
     def make_room(self, width: int) -> None:
         """Make sure that the next step, over ``width`` labels, needs no new positions."""
         memory = self.state.memory
         if self._writes_left < 1 or memory.spare_ahead:
             bytes_each = max(1, memory.streams * memory.v.shape[2] * memory.v.element_size())
-            self._writes_left = memory.reserve(max(1, min(_SPARE, _MOST // bytes_each)))
+            spare = max(1, min(_SPARE, _MOST // bytes_each))
+            left, least = memory.reserve(0), max(1, spare // 8)
+            if left < least:  # else it is not worth a new recording
+                used = memory.label.shape[1] - int(left)
+                # Whole parts: kernels work on powers of two, and one more would double them.
+                left = memory.reserve((used + least + spare - 1) // spare * spare - used)
+            self._writes_left = left
         if isinstance(self.state.combiner, LabelState):
             self.state.combiner = self.state.combiner.with_spare(1 + width)
 
@@ -97,16 +107,20 @@ class Held:
     def tensors(self) -> dict[str, Tensor]:
         """All of the state."""
         memory, combiner = self.state.memory, self.state.combiner
-        found = {f"memory.{name}": getattr(memory, name) for name in _MEMORY}
+        found = {label: getattr(memory, name) for label, name in _NAMED}
         if combiner is not None:
-            held = ((field.name, getattr(combiner, field.name)) for field in fields(combiner))
-            found |= {f"combiner.{name}": x for name, x in held if x is not None}
-        return found | {f"model.{i}": x for i, x in enumerate(leaves(self.state.recurrent))}
+            for label, name in self._fields:
+                x = getattr(combiner, name)
+                if x is not None:
+                    found[label] = x
+        for i, x in enumerate(leaves(self.state.recurrent)):
+            found[f"model.{i}"] = x
+        return found
 
     def put(self, tensors: dict[str, Tensor]) -> None:
         """Let the state consist of these."""
-        for name in _MEMORY:
-            setattr(self.state.memory, name, tensors[f"memory.{name}"])
+        for label, name in _NAMED:
+            setattr(self.state.memory, name, tensors[label])
         if self.state.combiner is not None:
             own = {k.removeprefix("combiner."): t for k, t in tensors.items() if "combiner." in k}
             self.state.combiner = replace(self.state.combiner, **own)

@@ -18,7 +18,7 @@ from torch import Tensor
 
 __all__ = ["Awaited", "believed", "constant", "on_trust", "recording"]
 
-_DOUBTS: ContextVar[list[Tensor] | None] = ContextVar("labelmem_doubts", default=None)
+_DOUBTS: ContextVar[Doubts | None] = ContextVar("labelmem_doubts", default=None)
 
 
 def recording() -> bool:
@@ -42,30 +42,63 @@ def believed(condition: Callable[[], Tensor]) -> bool:
     doubts = _DOUBTS.get()
     if doubts is None:
         return bool(condition())
-    if not isinstance(doubts, _Unasked):
-        doubts.append(condition())
+    doubts.ask(condition)
     return True
 
 
-class _Unasked(list[Tensor]):
-    """No list: nothing is put on it."""
+class Doubts(list[Tensor]):
+    """Answers to what was asked; on a GPU they are found aside, while the other work goes on."""
+
+    def __init__(self, device: torch.device | None) -> None:
+        super().__init__()
+        self._asked: list[Callable[[], Tensor]] = []
+        self._aside: torch.cuda.Stream | None = None
+        if device is not None and device.type == "cuda":
+            self._aside = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+
+    def ask(self, condition: Callable[[], Tensor]) -> None:
+        """Put a condition on the list."""
+        if self._aside is None:
+            self.append(condition())
+            return
+        # Kept: what it looks at must not be handed out again before it has.
+        self._asked.append(condition)
+        self._aside.wait_stream(torch.cuda.current_stream(self._aside.device))
+        with torch.cuda.stream(self._aside):
+            self.append(condition())
+
+    def finish(self) -> None:
+        """Let all that follows come after the answers."""
+        if self._asked and self._aside is not None:
+            torch.cuda.current_stream(self._aside.device).wait_stream(self._aside)
+        self._asked.clear()
+
+
+class _Unasked(Doubts):
+    """Nothing is put on it."""
+
+    def ask(self, condition: Callable[[], Tensor]) -> None:
+        """All is known to be well."""
 
 
 @contextmanager
-def on_trust(ask: bool = True) -> Iterator[list[Tensor]]:
+def on_trust(ask: bool = True, device: torch.device | None = None) -> Iterator[Doubts]:
     """Inside, conditions are believed; they are on the list that this gives.
 
     Parameters
     ----------
     ask
         False where all is known to be well: then nothing is even asked.
+    device
+        Where the work is done that they are about, if conditions may be looked at aside.
     """
-    doubts: list[Tensor] = [] if ask else _Unasked()
+    doubts = Doubts(device) if ask else _Unasked(None)
     before = _DOUBTS.set(doubts)
     try:
         yield doubts
     finally:
         _DOUBTS.reset(before)
+        doubts.finish()
 
 
 @lru_cache(maxsize=64)
