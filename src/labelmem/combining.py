@@ -189,6 +189,11 @@ class Combiner(nn.Module):
         """Theta for every label. Pure."""
         raise _undefined(self)
 
+    @property
+    def gives_s(self) -> bool:
+        """Whether its steps have an s of their own; then it never asks for the memory's."""
+        return False
+
     def compiles(self, logits: Tensor) -> bool:
         """Whether :meth:`combine_one` is defined and fits; then ``logits`` are one stream's."""
         return False

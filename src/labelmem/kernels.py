@@ -14,14 +14,13 @@ from importlib.util import find_spec
 import torch
 from torch import Tensor
 
-from labelmem.fast import alone
+from labelmem.fast import allowed
 
 __all__ = ["FUSED_MOST", "fused", "fused_on"]
 
 FUSED_MOST = 4096
 """The most positions, and the longest vectors, that one program of a kernel holds."""
 
-_ANY = torch.zeros(1, 1)  # one stream on a CPU, to ask whether short ways are taken at all
 
 
 @cache
@@ -51,4 +50,4 @@ def fused_on(device: torch.device) -> bool:
     >>> fused_on(torch.device("meta"))
     False
     """
-    return device.type in _devices() and alone(_ANY)
+    return device.type in _devices() and allowed()

@@ -13,6 +13,7 @@ from labelmem.errors import ConfigError, InputError
 from labelmem.fast import Array, alone, array, compiled, tensor
 from labelmem.fast_keys import scaled, token_directions
 from labelmem.functional import normalise
+from labelmem.kernels import FUSED_MOST, fused
 from labelmem.lockstep_trust import believed
 
 if TYPE_CHECKING:
@@ -79,6 +80,11 @@ class Hidden(Key):
         """The direction of h."""
         if alone(h) and h.is_contiguous():
             return self._of_one(h), state
+        fits = h.ndim == 2 and 0 < h.shape[1] <= FUSED_MOST
+        if fits and fused(h) and not torch.is_grad_enabled():
+            from labelmem.kernels_encode import scaled_rows
+
+            return scaled_rows(h, self.share), state
         return self.share * normalise(h), state
 
     def _of_one(self, h: Tensor) -> Tensor:
@@ -190,8 +196,13 @@ class RecentTokens(Key):
             raise InputError("RecentTokens needs inputs that are tokens, one whole number a stream")
         if alone(h) and x.shape == (1,) and state.shape == (1, self.last - 1):
             return self._of_one(int(x), array(state)[0], h.dtype)
+        if self.dim <= FUSED_MOST and fused(h) and not torch.is_grad_enabled():
+            from labelmem.kernels_encode import token_key
+
+            table = self._table(h.device, x, state)
+            return token_key(x, state, table, self.fade, self.pair)
         tokens = torch.cat([x[:, None], state], dim=1)
-        directions = self._table(tokens, h.device).to(h.dtype)
+        directions = self._table(h.device, tokens).to(h.dtype)
         known = (tokens >= 0)[..., None]
         # Nothing lies beyond the table, but a recorded step is told of that only afterwards.
         parts = directions[tokens.clamp(0, len(directions) - 1)] * known
@@ -245,10 +256,11 @@ class RecentTokens(Key):
                 blocks.append(torch.randn(size, self.dim, generator=generator))
             self._directions = torch.nn.functional.normalize(torch.cat(blocks), dim=1)
 
-    def _table(self, tokens: Tensor, device: torch.device) -> Tensor:
+    def _table(self, device: torch.device, *tokens: Tensor) -> Tensor:
         """Directions of all tokens up to the largest."""
-        if not believed(lambda: (tokens < len(self._directions)).all()):
-            self.prepare(int(tokens.max()) + 1)
+        parts, size = [part for part in tokens if part.numel()], len(self._directions)
+        if not believed(lambda: torch.stack([part.max() for part in parts]).max() < size):
+            self.prepare(max(int(part.max()) for part in parts) + 1)
         return self._table_on(device)
 
     def _table_on(self, device: torch.device) -> Tensor:

@@ -172,7 +172,8 @@ class LMN(AroundModel, OnlineMethod[LMNState]):  # type: ignore[override]  # its
             told, combined = self._combine_compiled(state, h, logits, read, width)
             P, theta, r, s = told
             return LMNStep(x, P, theta, r, s, h, key, read, combined, recurrent)
-        s = read.spread(read.score, width)
+        own = isinstance(self.combiner, Combiner) and self.combiner.gives_s and logits is not None
+        s = read.score.new_empty(0, 0) if own else read.spread(read.score, width)
         if logits is None:  # few-shot: the memory alone
             return LMNStep(x, s, memory_probs=s, key=key, read=read, recurrent=recurrent)
         r = self._model_score(logits, width)

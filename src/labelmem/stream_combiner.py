@@ -219,6 +219,11 @@ class StreamCombiner(Combiner, kind="stream"):
         corrected = view.read.spread(s, view.r.shape[1]) if self.correct else None
         return StreamStep(theta, mu, corrected, guess, best)
 
+    @property
+    def gives_s(self) -> bool:
+        """The corrected scores of the labels in memory take the place of the memory's."""
+        return self.correct
+
     def compiles(self, logits: Tensor) -> bool:
         """Kernels are made for weights of the same kind as the logits, on a CPU."""
         weights = self.theta_outer

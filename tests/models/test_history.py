@@ -289,7 +289,8 @@ def test_no_short_way_where_a_tensor_stands_for_many_or_gradients_are_asked_for(
 
 
 def test_training_is_never_short() -> None:
-    model, x = make(dropout=0.9).train(), torch.tensor([2])
+    model, x = make(dropout=0.5).train(), torch.tensor([2])
+    torch.manual_seed(0)
     with torch.no_grad():
         drawn = [model(x, model.initial_state(1))[0] for _ in range(6)]
     assert not all(torch.equal(drawn[0], other) for other in drawn)

@@ -11,6 +11,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
+from labelmem.fast import visible
+from labelmem.kernels import fused
+
 __all__ = ["gru_cell", "lstm_cell"]
 
 
@@ -25,8 +28,13 @@ def gru_cell(
     >>> gru_cell(torch.ones(5, 3), torch.zeros(5, 2), *gru.all_weights[0]).shape
     torch.Size([5, 2])
     """
-    x_reset, x_update, x_new = linear(x, w_ih, b_ih).chunk(3, -1)
-    h_reset, h_update, h_new = linear(h, w_hh, b_hh).chunk(3, -1)
+    from_x, from_h = linear(x, w_ih, b_ih), linear(h, w_hh, b_hh)
+    if fused(from_x, from_h, h) and not torch.is_grad_enabled() and visible(from_x, from_h, h):
+        from labelmem.kernels_encode import gru_gates
+
+        return gru_gates(from_x, from_h, h)
+    x_reset, x_update, x_new = from_x.chunk(3, -1)
+    h_reset, h_update, h_new = from_h.chunk(3, -1)
     reset = torch.sigmoid(x_reset + h_reset)
     update = torch.sigmoid(x_update + h_update)
     new = torch.tanh(x_new + reset * h_new)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from labelmem.fast import visible
+from labelmem.kernels import FUSED_MOST, fused
+
 __all__ = ["TokenEmbedding"]
 
 
@@ -50,6 +53,15 @@ class TokenEmbedding(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Vectors (..., dim) of tokens (...); a token beyond the start is an error of torch."""
+        if self._fused(tokens):
+            from labelmem.kernels_encode import token_vectors
+
+            return token_vectors(tokens, self.weight, self.start, self.scale)
         at_start = tokens == self.labels
         vectors = nn.functional.embedding(tokens.masked_fill(at_start, 0), self.weight)
         return torch.where(at_start[..., None], self.start, self.scale * vectors)
+
+    def _fused(self, tokens: Tensor) -> bool:
+        """Whether vectors are looked up by a fused kernel, which makes NaN of what is no token."""
+        plain = torch.is_grad_enabled() or not 0 < self.weight.shape[1] <= FUSED_MOST
+        return not plain and fused(self.weight, self.start) and visible(tokens, self.weight)
