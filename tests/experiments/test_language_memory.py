@@ -106,6 +106,14 @@ def test_cells_are_the_memory_of_the_paper(margin: float, capacity: int) -> None
     torch.testing.assert_close(p, torch.tensor(found), atol=1e-5, rtol=1e-4)
 
 
+@pytest.mark.parametrize("word", [0, 1])
+def test_a_word_that_leads_is_not_written_while_there_is_room(word: int) -> None:
+    y, h = torch.full((1, 3), word), torch.ones(1, 3, DIM)
+    log_r = torch.tensor([0.9, 0.05, 0.05]).log().roll(word).repeat(1, 3, 1)
+    cells = Cells(MemoryConfig(margin=1.0, capacity=4), 0.3, 1, DIM, CPU)
+    assert not cells.run(Piece(y, y, h, log_r, 0)).s.any()
+
+
 def test_cells_are_those_of_an_adapter() -> None:
     config = MemoryConfig(lam=4.0, delta=0.7, margin=0.5, capacity=5)
     adapter, words = Adapter(model(), memory=config, combiner=0.3), text(80)

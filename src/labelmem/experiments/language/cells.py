@@ -1,8 +1,9 @@
 """The labeled memory of the paper over long texts, all of it on the device.
 
 One cell for each word, theta the same for all. It is the memory of :mod:`labelmem.memory` in a form
-whose every step is the same few operations on tensors that never move: on a GPU the steps of a
-whole block are recorded once and then replayed, which takes a small part of the time.
+whose every step is the same few operations on tensors that never move. On a GPU one kernel takes
+many steps (:mod:`labelmem.experiments.language.cells_kernel`); where there is no Triton the steps
+of a whole block are recorded once and then replayed.
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ from torch import Tensor
 from labelmem.config import MemoryConfig
 from labelmem.errors import ConfigError
 from labelmem.experiments.language.answer import Recalled
-from labelmem.experiments.language.pieces import Piece
+from labelmem.experiments.language.pieces import AT_ONCE, Piece
+from labelmem.kernels import fused
 
 __all__ = ["Cells"]
 
 BLOCK = 64
 """Steps that are recorded together on a GPU, at most."""
+FUSED_MOST = 8192
+"""The most cells that one program of the kernel looks at."""
 
 
 class Cells:
@@ -33,7 +37,8 @@ class Cells:
     theta
         The weight of the memory.
     record
-        Whether to record and replay blocks of steps; None where the device is a GPU.
+        Whether to record and replay blocks of steps. None takes the shortest way there is: a kernel
+        for all steps, or else blocks where the device is a GPU.
 
     Notes
     -----
@@ -60,6 +65,7 @@ class Cells:
         self.config, self.theta = config, theta
         self.ratio = math.exp(min(config.margin, 60.0))  # any greater lead is as good as certain
         self.record = device.type == "cuda" if record is None else record
+        self.fuse = record is None and config.capacity <= FUSED_MOST
         n, cells = streams, config.capacity + 1  # the last one takes what is not written
         self.v = torch.zeros(n, cells, dim, device=device)
         self.inverse = torch.zeros(n, cells, device=device)  # 1 / |v|
@@ -76,12 +82,35 @@ class Cells:
         """Read and write at every word of a piece, in order."""
         if self._block is None:
             self._size = min(BLOCK, piece.y.shape[1])
-        parts = [
-            self._steps(piece, start, min(start + self._size, piece.y.shape[1]))
-            for start in range(0, piece.y.shape[1], self._size)
-        ]
+        parts: list[tuple[Tensor, Tensor]] = []
+        most = max(1, AT_ONCE // piece.y.shape[0])
+        for start in range(0, piece.y.shape[1], most):
+            stop = min(start + most, piece.y.shape[1])
+            at_once = self._fused(piece, slice(start, stop))
+            parts += [at_once] if at_once is not None else self._blocks(piece, start, stop)
         words, s = (torch.cat(part, 1) for part in zip(*parts, strict=True))
         return Recalled(words.clamp(min=0), s, self.theta)
+
+    def _fused(self, piece: Piece, part: slice) -> tuple[Tensor, Tensor] | None:
+        """All steps of a part in one kernel; None where they must be taken as specified."""
+        if not (self.fuse and fused(self.v, piece.h, piece.log_r)):
+            return None
+        from labelmem.experiments.language.cells_kernel import take_steps
+
+        names = ("v", "inverse", "alpha", "prior", "label", "written")
+        held = {name: getattr(self, name)[:, :-1] for name in names}
+        taken = take_steps(held, self.time, piece, part, self.config, self.theta, self.ratio)
+        if taken is None:
+            return None
+        new, words, s = taken
+        for name in names:  # in their places: recorded blocks know no others
+            held[name].copy_(new[name])
+        self.time.add_(words.shape[1])
+        return words, s
+
+    def _blocks(self, piece: Piece, start: int, stop: int) -> list[tuple[Tensor, Tensor]]:
+        starts = range(start, stop, self._size)
+        return [self._steps(piece, first, min(first + self._size, stop)) for first in starts]
 
     def _steps(self, piece: Piece, start: int, stop: int) -> tuple[Tensor, Tensor]:
         given = Given.of(piece, start, stop, self.theta)
@@ -105,7 +134,8 @@ class Cells:
         own = label == y[:, None]
         P = torch.add(r.gather(1, label.clamp(min=0)), s, alpha=theta)
         p_y = torch.add(r_y, (s * own).sum(1), alpha=theta)
-        best = torch.maximum(r_other, P.masked_fill(own, 0.0).amax(1))
+        # An empty place has no word; it must not stand for word 0.
+        best = torch.maximum(r_other, P.masked_fill(own | (label < 0), 0.0).amax(1))
         # log P(y) - log P(best) < margin, without the logarithms.
         write = p_y < best * self.ratio
         place = self.written[:, :cells].masked_fill(own, -cells - 2).argmin(1)
