@@ -82,6 +82,11 @@ def test_settings_of_each_method_are_judged_apart(tmp_path: Path) -> None:
     assert load_one(tmp_path, made_up("static"), made_up("lmn")).alike
 
 
+def test_settings_that_the_table_gives_a_method_are_no_surprise(tmp_path: Path) -> None:
+    fewer = made_up("maml", config=made_up("maml")["config"] | {"trials": 8})
+    assert load_one(tmp_path, made_up("static"), fewer).alike  # table 2 gives it fewer trials
+
+
 def test_options_of_a_method_do_not_make_it_another_experiment(tmp_path: Path) -> None:
     assert load_one(tmp_path, made_up("static"), with_cells(5)).alike
 

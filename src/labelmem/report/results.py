@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -104,6 +104,8 @@ class DatasetResults:
 
     dataset: str
     results: Sequence[Result]
+    own: Mapping[str, Collection[str]] = field(default_factory=dict)
+    """For methods that the table gives settings of their own, e.g. fewer trials: which."""
 
     @property
     def records(self) -> list[Record]:
@@ -122,12 +124,13 @@ class DatasetResults:
 
     @property
     def alike(self) -> bool:
-        """Whether all methods ran with the same settings, apart from options of their own."""
-        shared = (
-            {key: value for key, value in record["config"].items() if key != "options"}
-            for record in self.records
-        )
-        return len({digest(settings) for settings in shared}) == 1
+        """Whether all methods ran with the same settings, apart from those of their own."""
+        found: defaultdict[str, set[str]] = defaultdict(set)
+        for record in self.records:
+            config = record["config"]
+            for key in set(config) - {"options", *self.own.get(record["method"], ())}:
+                found[key].add(digest(config[key]))
+        return all(len(values) == 1 for values in found.values())
 
     def find(self, method: str, cells: int | None = None) -> Result | None:
         """The result of a method with a memory of that size."""
@@ -275,13 +278,18 @@ def _table(
     table = load_table(name) if shipped else _unknown(name, records)
     by_dataset = _grouped(records, "dataset")
     datasets = [
-        DatasetResults(dataset, _results(table, by_dataset[dataset]))
+        DatasetResults(dataset, _results(table, by_dataset[dataset]), _own(table, dataset))
         for dataset in ordered(by_dataset, table.datasets)
     ]
     first = datasets[0].dataset
     own = _grouped((record for record in timed if record["dataset"] == first), "size")
     times = {kind: DatasetResults(first, _results(table, own[kind])) for kind in own}
     return TableResults(table, size, datasets, shipped, times)
+
+
+def _own(table: Table, dataset: str) -> dict[str, Collection[str]]:
+    settings = {method: table.row(method).settings_on(dataset) for method in table.methods}
+    return {method: tuple(said) for method, said in settings.items() if said}
 
 
 def _unknown(name: str, records: Sequence[Record]) -> Table:
