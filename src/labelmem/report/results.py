@@ -125,11 +125,11 @@ class DatasetResults:
     @property
     def alike(self) -> bool:
         """Whether all methods ran with the same settings, apart from those of their own."""
+        keys = {key for record in self.records for key in record["config"]} - {"options"}
         found: defaultdict[str, set[str]] = defaultdict(set)
         for record in self.records:
-            config = record["config"]
-            for key in set(config) - {"options", *self.own.get(record["method"], ())}:
-                found[key].add(digest(config[key]))
+            for key in keys.difference(self.own.get(record["method"], ())):
+                found[key].add(digest(record["config"].get(key)))
         return all(len(values) == 1 for values in found.values())
 
     def find(self, method: str, cells: int | None = None) -> Result | None:
