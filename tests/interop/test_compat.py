@@ -31,12 +31,16 @@ def observed(P: dict[Any, float], seen: set[Any]) -> dict[Any, float]:
 @pytest.mark.parametrize(
     "memory", [None, MemoryConfig(lam=8.0, capacity=9)], ids=["default", "small"]
 )
+@pytest.mark.parametrize("window", [1000, 0], ids=["together", "alone"])
 @pytest.mark.parametrize("scale", [True, False], ids=["scaled", "raw"])
-def test_the_estimator_on_the_side_of_river(memory: MemoryConfig | None, scale: bool) -> None:
-    ours: Any = river.LabelMemClassifier(memory=memory)
+def test_the_estimator_on_the_side_of_river(
+    memory: MemoryConfig | None, window: int, scale: bool
+) -> None:
+    ours: Any = river.LabelMemClassifier(memory=memory, window=window)
     # The bridge takes the columns of the estimator, which are sorted, for those of its list.
     theirs: Any = compat.convert_sklearn_to_river(
-        sklearn.LabelMemClassifier(memory=memory), classes=sorted([*LABELS, "never"])
+        sklearn.LabelMemClassifier(memory=memory, window=window),
+        classes=sorted([*LABELS, "never"]),
     )
     if scale:
         ours, theirs = (preprocessing.StandardScaler() | each for each in (ours, theirs))

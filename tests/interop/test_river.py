@@ -16,6 +16,7 @@ from toys import Stateless, random_stream
 
 from labelmem import Adapter, MemoryConfig
 from labelmem.errors import ConfigError, InputError
+from labelmem.interop.alone import ALONE, Alone, lifted
 from labelmem.interop.river import LabelMemClassifier
 
 NAMES = ("height", "width", "depth")
@@ -144,6 +145,26 @@ def test_pickles_go_on_where_they_were() -> None:
             assert other.predict_proba_one(event) == classifier.predict_proba_one(event)
             other.learn_one(event, y)
             classifier.learn_one(event, y)
+
+
+def test_without_a_window_the_memory_alone_decides() -> None:
+    alone, classifier = Alone(ALONE, 4), LabelMemClassifier(window=0)
+    x, ys = random_stream(3, 40, ["a", "b"], ["new"])
+    for row, y in zip(x.tolist(), ys, strict=True):
+        event = dict(zip(sorted(NAMES), row, strict=True))
+        h = lifted(np.array(row), 3)
+        assert list(classifier.predict_proba_one(event).values()) == alone.read(h).tolist()
+        classifier.learn_one(event, y)
+        alone.learn(h, y)
+
+
+def test_no_more_events_are_kept_than_the_window_holds() -> None:
+    classifier = LabelMemClassifier(window=10)
+    for i in range(30):
+        classifier.learn_one({"x": float(i)}, i % 3)
+    assert len(classifier._learner.recent) == 10
+    with pytest.raises(ConfigError, match="window is -3"):
+        LabelMemClassifier(window=-3).learn_one({"x": 1.0}, 1)
 
 
 def test_around_a_model_it_is_a_stream_of_the_adapter() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -83,6 +85,17 @@ def test_a_stream_of_its_own_predictions_is_that_of_the_memory_in_torch(
         wrote = theirs.write(torch.tensor(h[None]), torch.tensor([y]), P)
         assert ours.write(h, y, s) == bool(wrote)
     assert len(ours) == len(theirs) > 5
+
+
+@given(config=configs, stream=events(max_size=20))
+def test_to_learn_is_to_read_and_then_to_write(config: MemoryConfig, stream: list[Event]) -> None:
+    one = SmallMemory(config, DIM)
+    for event in stream:
+        other = copy.deepcopy(one)  # from the same place each time: ties are decided alike
+        h, y = np.array(event.h), min(event.y, one.labels)
+        assert one.learn(h, y) == other.write(h, y, other.read(h))
+        np.testing.assert_allclose(one.cells, other.cells, atol=1e-9)
+        np.testing.assert_allclose(one.unit, other.unit, atol=1e-9)
 
 
 def test_widening_changes_no_answer() -> None:

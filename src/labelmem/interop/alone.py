@@ -64,12 +64,19 @@ class Alone:
         self.memory = SmallMemory(memory, dim)
         self.space = LabelSpace(KnownLabels(()))
 
+    def widen(self, dim: int) -> None:
+        """Make the vectors longer if need be; those of the past are zero there."""
+        self.memory.widen(dim)
+
+    def read(self, h: Array) -> Array:
+        """Probabilities (L,) of the labels of ``space`` for one h (d,). Changes nothing."""
+        # A new label is always written, so that all of them have their place.
+        return self.memory.read(h)
+
     def probs(self, h: Array) -> Array:
-        """Probabilities (n, L) of the labels of ``space`` for each h (n, d). Changes nothing."""
-        # A new label is always written, so that all of them have their column.
-        return np.stack([self.memory.read(row) for row in h])
+        """The same (n, L) for each h (n, d)."""
+        return np.stack([self.read(row) for row in h])
 
     def learn(self, h: Array, y: Hashable) -> None:
         """Learn that the label of h (d,) is ``y``, which may be new."""
-        P = self.memory.read(h)
-        self.memory.write(h, self.space.add(plain(y)), P)
+        self.memory.learn(h, self.space.add(plain(y)))

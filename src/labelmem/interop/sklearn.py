@@ -11,9 +11,10 @@ import numpy.typing as npt
 
 from labelmem.config import MemoryConfig
 from labelmem.errors import InputError, MissingExtraError
-from labelmem.interop.alone import ALONE, Alone, lifted
+from labelmem.interop.alone import Alone, lifted
 from labelmem.interop.network import BESIDE, THETA, InputAndHidden, train_network
 from labelmem.interop.small_memory import Array
+from labelmem.interop.together import without_a_model
 from labelmem.interop.worn import Worn
 from labelmem.labels import plain
 from labelmem.models import FitOptions
@@ -44,8 +45,9 @@ class LabelMemClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
     a memory beside it, row by row. Labels that ``fit`` has never seen are welcome once they are
     announced in ``classes``.
 
-    Without ``fit``, ``partial_fit`` is all there is: the memory alone decides, and the features
-    themselves are what it compares; put them on one scale first.
+    Without ``fit``, ``partial_fit`` is all there is: the features themselves are what the memory
+    compares, beside the mean and variance of every label and the last rows; see
+    :class:`labelmem.interop.together.Together`. Put the features on one scale first.
 
     With a trained model of your own, ``fit`` starts with an empty memory and shows it the data.
 
@@ -65,10 +67,12 @@ class LabelMemClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
     memory
         How the memory reads, writes and forgets. None takes what suits: the paper's defaults around
         your model, :data:`labelmem.interop.network.BESIDE` beside a trained network,
-        :data:`labelmem.interop.alone.ALONE` without one.
+        :data:`labelmem.interop.together.TOGETHER` without one.
     theta
         The weight of the memory beside a network; None is 0.5 around your model, and
         :data:`labelmem.interop.network.THETA` beside a trained one.
+    window
+        Without a network: how many of the last rows are kept; 0 leaves it all to the memory.
     random_state
         Of the network's first weights and the order of its training.
 
@@ -109,6 +113,7 @@ class LabelMemClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         training: FitOptions | None = None,
         memory: MemoryConfig | None = None,
         theta: float | None = None,
+        window: int = 1000,
         random_state: Any = None,
     ) -> None:
         self.model = model
@@ -119,6 +124,7 @@ class LabelMemClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         self.training = training
         self.memory = memory
         self.theta = theta
+        self.window = window
         self.random_state = random_state
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike) -> Self:
@@ -202,12 +208,12 @@ class LabelMemClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         return Worn(copy.deepcopy(model), self.head, self.labels, self.memory, theta)
 
     def _start(self, classes: npt.ArrayLike | None) -> None:
-        """Begin without training: around the given model, or with nothing but a memory."""
+        """Begin without training: around the given model, or without one."""
         if self.model is None and classes is None:
             raise InputError("classes is None; the first call of partial_fit needs all labels")
         self.classes_ = np.empty(0)
         if self.model is None:
-            self.learner_ = Alone(self.memory or ALONE, 1 + self.n_features_in_)
+            self.learner_ = without_a_model(self.memory, 1 + self.n_features_in_, self.window)
         else:
             self.learner_ = self._worn(self.model)
             self._announce(self.learner_.space.names(len(self.learner_.space)))
