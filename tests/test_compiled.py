@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from contextlib import nullcontext
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import DIM, LABELS, Event, configs, events
+from torch import nn
 from toys import make_adapter, random_stream, snapshot
 
 from labelmem import LabeledMemory, MemoryConfig
@@ -217,3 +219,79 @@ def test_what_was_read_stays_when_cells_are_written_another_way(cells: int) -> N
             memory.write(h[2], torch.tensor([0]), wrong)
         after = [late.label, late.alpha, late.group, late.age, late.past.rates]  # type: ignore[union-attr]
         assert all(torch.equal(a, b) for a, b in zip(seen, after, strict=True))
+
+
+def forms_of(x: torch.Tensor) -> list[torch.Tensor]:
+    """The same numbers (1, d), lying in other ways."""
+    wide = torch.full((3, 2 * x.shape[1]), math.nan)
+    wide[1, ::2] = x[0]
+    tall = x.t().contiguous().expand(-1, 2)
+    return [x, wide[1:2, ::2], tall[:, :1].t(), torch.cat([x, x])[1:], nn.Parameter(x.clone())]
+
+
+@pytest.mark.parametrize("options", [{}, {"cells_per_label": 3}, {"decay": 0.9, "capacity": 5}])
+@pytest.mark.parametrize("blocks", [None, (1, 2)])
+def test_vectors_may_lie_in_any_way(options: Any, blocks: tuple[int, ...] | None) -> None:
+    config = MemoryConfig(lam=5.0, margin=1.0, **options)
+    short, long = (LabeledMemory(DIM, config, blocks=blocks, fast=fast) for fast in (True, False))
+    P = torch.softmax(torch.from_numpy(drawn(2, 40, 1, 9)), dim=2)
+    for t, row in enumerate(torch.from_numpy(drawn(1, 40, 1, DIM))):
+        y, h = torch.tensor([t * 5 % 8]), forms_of(row)[t % 5]
+        believed = None if t % 4 == 0 else forms_of(P[t])[t % 3]
+        assert torch.equal(short.write(h, y, believed), long.write(row, y, believed))
+        for form in forms_of(row):
+            mine, theirs = short.read(form), long.read(row)
+            for name in ("label", "alpha", "age", "weight", "score"):
+                alike(mine, theirs, name)
+
+
+def test_cells_that_are_known_take_nothing_else() -> None:
+    memory = LabeledMemory(DIM)
+    for t, h in enumerate(torch.from_numpy(drawn(1, 9, 1, DIM))):
+        memory.write(h, torch.tensor([t]))
+    for bad in (h[:, :-1], h[0], torch.cat([h, h])):
+        with pytest.raises(InputError, match="one vector for each stream"):
+            memory.read(bad)
+        with pytest.raises(InputError, match="one vector for each stream"):
+            memory.write(bad, torch.tensor([1]))
+    for y in (torch.tensor([1, 2]), torch.tensor([1.0]), torch.tensor(1), torch.tensor([-1])):
+        with pytest.raises(InputError, match="label ids from 0"):
+            memory.write(h, y)
+    with pytest.raises(InputError, match="rows of probabilities"):
+        memory.write(h, torch.tensor([1]), torch.ones(2))
+    assert memory.write(h, torch.tensor([1], dtype=torch.int32)).tolist() == [True]
+    assert len(memory) == 9 and int(memory.time) == 10
+
+
+def test_what_was_told_of_known_cells_stays_while_they_move() -> None:
+    memory = LabeledMemory(DIM, MemoryConfig(lam=5.0))
+    h = torch.from_numpy(drawn(1, 400, 1, DIM))
+    kept, seen = [], []
+    for t, row in enumerate(h):
+        memory.write(row, torch.tensor([t]))  # the cells move to other places now and then
+        kept.append(memory.read(h[0]))
+        if t % 50 == 0:
+            seen.append((t, *(getattr(kept[t], x).clone() for x in ("label", "score", "age"))))
+    for t, *told in seen:
+        with plainly():
+            other = LabeledMemory(DIM, MemoryConfig(lam=5.0))
+            for y in range(t + 1):
+                other.write(h[y], torch.tensor([y]))
+            expected = other.read(h[0])
+        for x, name in zip(told, ("label", "score", "age"), strict=True):
+            assert torch.equal(getattr(kept[t], name), x)
+            assert torch.allclose(x.double(), getattr(expected, name).double(), atol=1e-6)
+
+
+@pytest.mark.parametrize("capacity", [None, 300])
+def test_one_stream_makes_room_by_a_quarter_and_later_by_an_eighth(capacity: int | None) -> None:
+    memory = LabeledMemory(1, MemoryConfig(capacity=capacity))
+    h, sizes = torch.ones(1, 1), [0]
+    for t in range(3000 if capacity is None else 400):
+        memory.write(h, torch.tensor([t]))
+        if memory.label.shape[1] != sizes[-1]:
+            sizes.append(memory.label.shape[1])
+    for before, after in pairwise(sizes):
+        more = max(4, before // 8, min(before // 4, 256))
+        assert after - before == min(more, (capacity or math.inf) - before)
+    assert sizes[-1] == (capacity or sizes[-1]) and len(memory) == (capacity or 3000)

@@ -18,7 +18,7 @@ from toys import EVERY_KIND, filled, make_adapter, random_combiner, random_strea
 
 from labelmem import LabeledMemory, MemoryConfig, Stream, fast_cells, fast_groups
 from labelmem import functional as F
-from labelmem.fast import alone, arrays, plainly, uncompiled
+from labelmem.fast import addressable, alone, answer, arrays, once, plainly, uncompiled
 from labelmem.fast_label import Cell, step_one
 from labelmem.fast_mix import margin_lost, mix_one
 from labelmem.reading import MemoryRead
@@ -304,6 +304,43 @@ def test_weights_are_seen_as_they_are_now() -> None:
     assert arrays(combiner)["theta_outer"].dtype == np.float64
     combiner.theta_outer = filled(nn.ParameterList([torch.zeros(32)]), 3)[0]
     assert np.array_equal(arrays(combiner)["theta_outer"], combiner.theta_outer.detach().numpy())
+
+
+def test_what_kernels_may_take_from_where_it_lies() -> None:
+    x = torch.zeros(4, 3)
+    turned = torch.imag(torch.zeros(1, 3, dtype=torch.complex64).conj())
+    assert turned.is_neg()  # its bytes are not what it says
+    for other in (x.T, x.double(), x[:, :2], nn.Parameter(x), x.clone().requires_grad_(), turned):
+        assert not addressable(other)
+    assert addressable(x) and addressable(x[1:2])
+    for way in (plainly, uncompiled):
+        with way():
+            assert not addressable(x)
+
+
+def test_answers_are_tensors_of_their_own() -> None:
+    told = [answer(t % 3 > 0) for t in range(600)]
+    assert torch.cat(told).tolist() == [t % 3 > 0 for t in range(600)]
+    told[1].zero_()
+    assert torch.cat(told).tolist() == [t % 3 > 0 and t != 1 for t in range(600)]
+    with torch.inference_mode():
+        inside = answer(True)
+    assert inside.is_inference() and inside.tolist() == [True]
+    assert not any(answer(True).is_inference() for _ in range(600))
+
+
+def test_what_is_found_once_is_kept() -> None:
+    class Counter:
+        asked = 0
+
+        @once
+        def found(self) -> int:
+            self.asked += 1
+            return self.asked
+
+    counter = Counter()
+    assert (counter.found, counter.found, counter.asked) == (1, 1, 1)
+    assert isinstance(Counter.found, once)
 
 
 def test_a_label_with_thousands_of_cells_has_no_table_of_their_products() -> None:

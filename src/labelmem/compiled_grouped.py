@@ -36,11 +36,11 @@ class GroupedCells:
         Whether reads tell how labels came so far.
     """
 
-    __slots__ = ("_now", "_pointer", "_spare", "cells", "watched")
+    __slots__ = ("_now", "_spare", "cells", "shape", "tensor", "watched")
 
     def __init__(self, cells: OneStream, v: Tensor, watched: bool) -> None:
         self.cells, self.watched = cells, watched
-        self._pointer = v.data_ptr()
+        self.tensor, self.shape = v, (1, v.shape[2])
         self._now: weakref.ref[_Moment] | None = None
         self._spare = np.empty(0, np.float32)  # room for the products of a read
 
@@ -50,7 +50,7 @@ class GroupedCells:
 
     def are(self, v: Tensor) -> bool:
         """Whether these are still the memory's cells; it may have grown."""
-        return v.data_ptr() == self._pointer
+        return v is self.tensor
 
     def read(self, h: Array, used: int, time: Tensor, lam: float, delta: float) -> GroupedRead:
         """Eq. 2 and 3 for ``h`` (d,)."""
@@ -62,7 +62,7 @@ class GroupedCells:
         told = np.empty(used + 4 * len(groups), np.float32)
         weight, of_labels = told[:used], told[used:].reshape(4, -1)
         known = (cells.v, cells.kept.size[0], cells.alpha, *groups.tables)
-        read_groups(*known, h, lam, delta, self._spare[:used], weight, *of_labels)
+        read_groups(*known, h, lam, delta, self._spare[:used], weight, of_labels)
         moment = None if self._now is None else self._now()
         if moment is None:
             moment = _Moment(cells, used, int(time), self.watched)

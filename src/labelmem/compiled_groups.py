@@ -26,12 +26,14 @@ _ONE = 2.0**40  # what one counts as where shares are added up as whole numbers
 def _pick(
     cells: Any, product: Any, length: Any, alpha: Any, dot: Any, size: Any, strength: Any
 ) -> None:
-    """What is known of one cell of each label (Y,); what is scattered is picked up once."""
+    """What is known of one cell of each label (Y,); what is scattered is picked up once.
+
+    Where there is no cell, of any one: its share is zero, and to ask whether it is there takes
+    longer.
+    """
     for y in range(len(dot)):
-        cell = cells[y]
-        dot[y] = product[cell] if cell >= 0 else np.float32(0.0)
-        size[y] = length[cell] if cell >= 0 else np.float32(0.0)
-        strength[y] = alpha[cell] if cell >= 0 else np.float32(0.0)
+        cell = max(cells[y], 0)
+        dot[y], size[y], strength[y] = product[cell], length[cell], alpha[cell]
 
 
 @kernel
@@ -180,16 +182,15 @@ def read_groups(
     delta: float,
     product: Any,
     weight: Any,
-    strength: Any,
-    cosine: Any,
-    size: Any,
-    score: Any,
+    of_labels: Any,
 ) -> None:
-    """Eq. 2 and 3: of cells their ``weight`` (K,), of labels (Y,) all the rest.
+    """Eq. 2 and 3: of cells their ``weight`` (K,), ``of_labels`` (4, Y) all the rest.
 
-    ``member`` (T, Y+) has the positions of the labels' cells, -1 after the last, ``gram``
-    (T, T, Y+) their products with each other. ``product`` (K,) is used up.
+    That is their alpha, the cosine of h with M, the length of M, and s. ``member`` (T, Y+) has the
+    positions of the labels' cells, -1 after the last, ``gram`` (T, T, Y+) their products with each
+    other. ``product`` (K,) is used up.
     """
+    strength, cosine, size, score = of_labels[0], of_labels[1], of_labels[2], of_labels[3]
     k, labels, dim = len(weight), len(score), len(h)
     lam32, delta32 = np.float32(lam), np.float32(delta)
     products(v, direction(h), product)

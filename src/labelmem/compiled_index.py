@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from labelmem.compiled import copy, kernel, log
+from labelmem.compiled_bytes import vector_at
 from labelmem.compiled_read import TINY, direction, normalise, products
 from labelmem.narrow import MOST
 
-__all__ = ["Cells", "Lists", "fill_rows", "look", "move"]
+__all__ = ["Cells", "Lists", "fill_rows", "look", "look_at", "move"]
 
 _NOWHERE = -1
 
@@ -106,11 +107,8 @@ def _copy_row(source: int, target: int, lists: Lists) -> None:
 
 
 @kernel
-def move(cell: int, cells: Cells, centres: Any, home: Any, room: Any, lists: Lists) -> int:
-    """A cell was written: put it in its list, taking it from another if it was there.
-
-    Returns the list that must get room before this can be done; -1 if it is done.
-    """
+def _move(cell: int, cells: Cells, centres: Any, home: Any, room: Any, lists: Lists) -> int:
+    """See :func:`move`."""
     old, new = home[cell], _home_of(cells.v[cell], centres)
     first, count = lists.first, lists.count
     if old != new:
@@ -134,6 +132,31 @@ def move(cell: int, cells: Cells, centres: Any, home: Any, room: Any, lists: Lis
     told = (cells.alpha[cell], cells.label[cell], cells.written[cell])
     _put_row(row, cell, cells.v[cell], *told, lists)
     return -1
+
+
+@kernel
+def move(
+    cell: int,
+    v: Any,
+    alpha: Any,
+    label: Any,
+    written: Any,
+    centres: Any,
+    home: Any,
+    room: Any,
+    first: Any,
+    count: Any,
+    rows: Any,
+    known: Any,
+    names: Any,
+) -> int:
+    """A cell was written: put it in its list, taking it from another if it was there.
+
+    Returns the list that must get room before this can be done; -1 if it is done. Tuples are made
+    here: to hand over one takes a kernel twice as long as what is in it.
+    """
+    lists = Lists(first, count, rows, known, names)
+    return _move(cell, Cells(v, alpha, label, written), centres, home, room, lists)
 
 
 @kernel
@@ -193,3 +216,21 @@ def look(
         begin = end
     normalise(told[2])
     return names, told
+
+
+@kernel
+def look_at(
+    address: int,
+    probes: int,
+    lam: float,
+    delta: float,
+    centres: Any,
+    first: Any,
+    count: Any,
+    rows: Any,
+    known: Any,
+    names: Any,
+) -> tuple[Any, Any]:
+    """The same for the ``h`` (d,) that lies at an address, and what :class:`Lists` are made of."""
+    lists = Lists(first, count, rows, known, names)
+    return look(vector_at(address, centres.shape[1]), probes, lam, delta, centres, lists)

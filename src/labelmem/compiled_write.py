@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from labelmem.compiled import kernel, largest, total
+from labelmem.compiled_bytes import vector_at
 from labelmem.compiled_places import add_place, drop_place, place_of
 from labelmem.compiled_read import measure, unit_of
 from labelmem.narrow import MOST, STRIDE
@@ -91,10 +92,10 @@ def write_lone(
     table: Any,
     bounds: Any,
     log_fades: Any,
-    h: Any,
+    address: int,
     y: int,
-    P: Any,
-    believed: bool,
+    address_of_P: int,
+    width: int,
     margin: float,
     decay: float,
     capacity: int,
@@ -102,16 +103,17 @@ def write_lone(
 ) -> int:
     """The write rules for one cell per label: the position written to, or why there is none.
 
-    ``used`` and ``time`` (1,) move on. Whether ``P`` was ``believed`` decides if its margin is
-    asked for; there is room for one more cell, unless that would be beyond ``capacity``. ``table``
-    tells where labels lie, if there are many.
+    ``used`` and ``time`` (1,) move on. The vector lies at an ``address``, and so does the P of that
+    ``width`` whose margin is asked for, unless that is -1. There is room for one more cell, unless
+    that would be beyond ``capacity``. ``table`` tells where labels lie, if there are many.
     """
+    h = vector_at(address, bounds[-1])
     if not math.isfinite(total(h)):
         for j in range(len(h)):
             if not math.isfinite(h[j]):
                 return REFUSED
     time[0] += 1
-    if believed and not margin_of(P, y, margin)[0]:
+    if width >= 0 and not margin_of(vector_at(address_of_P, width), y, margin)[0]:
         return NOTHING
     now = time[0]
     cell: int = place_of(y, label, used[0], table)

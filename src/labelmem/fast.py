@@ -12,27 +12,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache
+from functools import cache, cached_property
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-__all__ = ["TINY", "Array", "allowed", "alone", "array", "arrays", "compiled", "places", "plainly"]
-__all__ += ["row", "softmax", "tensor", "uncompiled", "visible"]
+__all__ = ["TINY", "Array", "addressable", "allowed", "alone", "answer", "array", "arrays"]
+__all__ += ["compiled", "once", "places", "plainly", "row", "softmax", "tensor", "uncompiled"]
+__all__ += ["visible"]
 
 Array = NDArray[Any]
+T = TypeVar("T")
 
 _ON: ContextVar[bool] = ContextVar("labelmem_fast", default=True)
 _COMPILED: ContextVar[bool] = ContextVar("labelmem_compiled", default=True)
 _NONE = (0, np.empty(0))
 _places: Array = np.arange(1024)
 _TYPES = (torch.float32, torch.float64)
+_answers: dict[bool, list[Tensor]] = {False: [], True: []}
 TINY = {np.dtype(kind): np.finfo(kind).tiny for kind in (np.float32, np.float64)}
 """The smallest ordinary number of each type."""
 
@@ -98,6 +101,30 @@ def alone(h: Tensor) -> bool:
     return _ON.get() and h.shape[0] == 1 and h.is_cpu and h.dtype in _TYPES and not h.requires_grad
 
 
+def addressable(x: Tensor) -> bool:
+    """Whether kernels may take the numbers of ``x`` from where they lie, just now.
+
+    They are of 32 bits and side by side on the CPU, nothing is done to them when they are looked
+    at, no gradient goes through them, and kernels that are known are not to be passed by.
+
+    Examples
+    --------
+    >>> x = torch.zeros(2, 2)
+    >>> addressable(x), addressable(x.T[:1]), addressable(x.double())
+    (True, False, False)
+    """
+    return (
+        type(x) is Tensor
+        and x.dtype is torch.float32
+        and x.is_cpu
+        and not x.requires_grad
+        and x.is_contiguous()
+        and not x.is_neg()
+        and _ON.get()
+        and _COMPILED.get()
+    )
+
+
 def visible(*tensors: Tensor) -> bool:
     """Whether numpy can look at the bytes of all of these.
 
@@ -137,12 +164,53 @@ def tensor(x: Array) -> Tensor:
     return torch.from_numpy(x[None])
 
 
+def answer(yes: bool) -> Tensor:
+    """(1,) whether, on the CPU: a tensor that nobody else has.
+
+    Many are made at a time: one by one each takes as long as a write.
+
+    Examples
+    --------
+    >>> answer(True), answer(False)
+    (tensor([True]), tensor([False]))
+    """
+    if torch.is_inference_mode_enabled():  # of such tensors none must be left for others
+        return torch.full((1,), yes, device="cpu")
+    try:
+        return _answers[yes].pop()
+    except IndexError:
+        made = list(torch.full((256, 1), yes, device="cpu").unbind())
+        last = made.pop()
+        _answers[yes] += made
+        return last
+
+
 def places(k: int) -> Array:
     """The positions 0 to k - 1; never to be changed, as all share them."""
     global _places
     if k > len(_places):
         _places = np.arange(max(k, 2 * len(_places)))
     return _places[:k]
+
+
+class once(cached_property[T]):  # noqa: N801
+    """A property that is found when it is first asked for, without a lock around that.
+
+    What it is used for is the same whoever finds it, and the lock would take as long as the rest.
+    """
+
+    @overload
+    def __get__(self, held: None, owner: type[Any] | None = None) -> once[T]: ...
+
+    @overload
+    def __get__(self, held: object, owner: type[Any] | None = None) -> T: ...
+
+    def __get__(self, held: Any, owner: type[Any] | None = None) -> once[T] | T:
+        if held is None:
+            return self
+        found = self.func(held)
+        held.__dict__[self.attrname] = found
+        return found
 
 
 def softmax(x: Array) -> Array:

@@ -76,6 +76,11 @@ class CellIndex:
         lists = self._lists if self._lists is not None else self._made(cells(), used)
         return None if isinstance(lists, Lists) else lists
 
+    @property
+    def ready(self) -> Pool | None:
+        """The lists as kernels look at them, if they are made."""
+        return None if isinstance(self._lists, Lists) else self._lists
+
     def follow(self, cells: Mapping[str, Tensor], used: int, written: Array, grown: bool) -> None:
         """Let the index know that a write changed the cells at the positions ``written``.
 

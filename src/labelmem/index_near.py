@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 import torch
 from torch import Tensor
 
-from labelmem.fast import Array, places, tensor
+from labelmem.fast import Array, once, places, tensor
 from labelmem.reading import MemoryRead
 
 __all__ = ["NearRead"]
@@ -42,27 +40,27 @@ class NearRead(MemoryRead):
         """All cells lead."""
         return slice(None)
 
-    @cached_property
+    @once
     def label(self) -> Tensor:
         """(1, k)."""
-        return tensor(self.names[1])
+        return torch.from_numpy(self.names[1:2])
 
-    @cached_property
+    @once
     def alpha(self) -> Tensor:
         """(1, k)."""
-        return tensor(self.told[0])
+        return torch.from_numpy(self.told[:1])
 
-    @cached_property
+    @once
     def weight(self) -> Tensor:
         """(1, k) ones."""
         return torch.ones(1, 1).expand(1, len(self.names[0]))
 
-    @cached_property
+    @once
     def score(self) -> Tensor:
         """(1, k)."""
-        return tensor(self.told[2])
+        return torch.from_numpy(self.told[2:])
 
-    @cached_property
+    @once
     def group(self) -> Tensor:
         """(1, k) each cell's own place."""
         return tensor(places(len(self.names[0])))
@@ -72,12 +70,12 @@ class NearRead(MemoryRead):
         """(1, k)."""
         return self.alpha
 
-    @cached_property
+    @once
     def cosine(self) -> Tensor:
         """(1, k)."""
-        return tensor(self.told[1])
+        return torch.from_numpy(self.told[1:2])
 
-    @cached_property
+    @once
     def age(self) -> Tensor:
         """(1, k)."""
         return tensor((self.time + 1 - self.names[2]).astype(np.int32))

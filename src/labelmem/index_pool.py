@@ -7,8 +7,9 @@ what a read loses by looking at some lists only.
 from __future__ import annotations
 
 import numpy as np
+from torch import Tensor
 
-from labelmem.compiled_index import Cells, Lists, fill_rows, look, move
+from labelmem.compiled_index import Cells, Lists, fill_rows, look, look_at, move
 from labelmem.fast import Array
 from labelmem.index_centres import nearest
 
@@ -73,13 +74,17 @@ class Pool:
         """Eq. 2 and 3, each cell being the only one of its label: :func:`compiled_index.look`."""
         return look(h, probes, lam, delta, self.centres, self._lists)
 
+    def read_there(self, h: Tensor, probes: int, lam: float, delta: float) -> tuple[Array, Array]:
+        """The same for ``h`` (1, d) that is :func:`labelmem.fast.addressable`."""
+        return look_at(h.data_ptr(), probes, lam, delta, self.centres, *self._lists)
+
     def follow(self, cell: int, cells: Cells) -> None:
         """The cell at this position, which may be new, was written."""
         if cell >= len(self._home):
             spare = max(cell + 1 - len(self._home), len(self._home) // 8)
             self._home = np.pad(self._home, (0, spare), constant_values=_NOWHERE)
         while True:
-            full = move(cell, cells, self.centres, self._home, self._room, self._lists)
+            full = move(cell, *cells, self.centres, self._home, self._room, *self._lists)
             if full < 0:
                 return
             self._make_room(full)

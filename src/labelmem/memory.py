@@ -27,7 +27,8 @@ class LabeledMemory(ShortWays):
     only, and only when the margin loss is not zero. So a rare label cannot be washed out by
     frequent ones. Labels are whole numbers here; names are the streams' business.
 
-    Memory grows with the cells written, by an eighth at a time, whatever the number of labels.
+    Memory grows with the cells written, by an eighth at a time (one stream's first by a quarter),
+    whatever the number of labels.
 
     Parameters
     ----------
@@ -80,6 +81,10 @@ class LabeledMemory(ShortWays):
 
         ``lam`` and ``delta`` replace the configured ones, e.g. with tensors that are being learned.
         """
+        if lam is None and delta is None:
+            told = self._read_swift(h)
+            if told is not None:
+                return told
         self._check(h)
         lam = self.config.lam if lam is None else lam
         delta = self.config.delta if delta is None else delta
@@ -147,10 +152,9 @@ class LabeledMemory(ShortWays):
         written
             (n,) whether the stream wrote.
         """
-        if mask is None and self._ordinary(h, y, P) and self._alone(h) and self._lone(h):
-            written = self._write_compiled(h, int(y), P)
-            if written is not None:
-                return written
+        written = self._write_compiled(h, y, P) if mask is None else None
+        if written is not None:
+            return written
         with torch.no_grad():
             return self._write(h, y, P, mask)
 

@@ -17,6 +17,7 @@ __all__ = ["FREE", "CellStore"]
 FREE = -1
 """The label of a position that holds no cell."""
 _PATIENCE = 16  # writes on a device before it is asked how many positions are in use
+_FIRST = 256  # positions that one stream's memory grows by before an eighth is more
 _CELLS = ("v", "alpha", "label", "group", "written", "born", "writes", "rates")
 
 
@@ -119,11 +120,16 @@ class CellStore:
         self._filled, self._guessed = int(self.used.max()) if self.streams else 0, 0
 
     def _grow(self, positions: int) -> None:
-        """Make sure that ``positions`` exist, growing by an eighth so that little lies spare."""
+        """Make sure that ``positions`` exist, growing by an eighth so that little lies spare.
+
+        One stream's first positions come faster: to make room takes it as long as several steps.
+        """
         held = self.label.shape[1]
         if positions <= held:
             return
         more = max(4, held // 8, positions - held)
+        if self.streams == 1:
+            more = max(more, min(held // 4, _FIRST))
         if self.config.capacity:
             more = max(positions - held, min(more, self.config.capacity - held))
         for name, cells in self._cells().items():

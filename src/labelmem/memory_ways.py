@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from labelmem.fast import Array, alone, array, compiled, row
+from labelmem.fast import Array, addressable, alone, answer, array, compiled, row, tensor
 from labelmem.fast_cells import Kept, OneStream
 from labelmem.fast_mix import margin_lost
 from labelmem.fast_read import read_one
@@ -59,6 +59,17 @@ class ShortWays(WriteRules):
     def _compiled(self, h: Tensor) -> bool:
         """Whether compiled kernels do all there is to do for ``h``, which is alone."""
         return self._index is None and self._lone(h)
+
+    def _swift(self, h: Tensor) -> CompiledCells | None:
+        """The cells as kernels know them, if they are as they were and can take ``h`` as it is.
+
+        One look at what decides that, in place of many: at small sizes they take longer than all
+        the rest.
+        """
+        known = self._kept
+        if known is None or isinstance(known, Kept) or known.tensor is not self.v:
+            return None
+        return known if addressable(h) and h.shape == known.shape else None
 
     def _fused(self, h: Tensor) -> bool:
         """Whether ``h`` is read and written by fused kernels: many streams on a GPU."""
@@ -118,6 +129,30 @@ class ShortWays(WriteRules):
         some = Some(cells(), at, cosine, own, int(self.time), self._fades, self.blocks)
         return read_some(some, h, lam, delta)
 
+    def _read_swift(self, h: Tensor) -> MemoryRead | None:
+        """The read of cells that kernels know, all as configured; None if there is more to it."""
+        kept, index = self._kept, self._index
+        lam, delta = float(self.config.lam), float(self.config.delta)
+        if isinstance(kept, Kept):
+            grouped = kept.grouped
+            if grouped is None or index is not None or not addressable(h):
+                return None
+            if (
+                grouped.tensor is not self.v
+                or h.shape != grouped.shape
+                or not grouped.cells.readable
+            ):
+                return None
+            return grouped.read(row(h), self._filled, self.time, lam, delta)
+        known = self._swift(h)
+        if known is None or index is None or not index.covers(self._filled):
+            return None if known is None else known.read_there(h, lam, delta)
+        pool = None if known.watched else index.ready
+        if pool is None:
+            return None
+        seen = pool.read_there(h, index.config.probes, lam, delta)
+        return NearRead(int(known.time[0]), *seen)
+
     def _compiled_cells(self) -> CompiledCells:
         """The cells as compiled kernels see them."""
         known = self._kept
@@ -137,22 +172,23 @@ class ShortWays(WriteRules):
         self._kept = one.kept
         return one
 
-    def _ordinary(self, h: Tensor, y: Tensor, P: Tensor | None) -> bool:
-        """Whether nothing about a write must be looked at closely before it is compiled."""
-        shaped = y.shape == (1,) and y.dtype == torch.int64 and h.shape == (1, self.dim)
-        return shaped and (
-            P is None
-            or (len(P) == 1 and P.ndim == 2 and not P.requires_grad and P.dtype == h.dtype)
-        )
-
-    def _write_compiled(self, h: Tensor, y: int, P: Tensor | None) -> Tensor | None:
-        """The write of one stream on a CPU, compiled; None if it must be refused."""
-        if y < 0:
+    def _write_compiled(self, h: Tensor, y: Tensor, P: Tensor | None) -> Tensor | None:
+        """The write of one stream on a CPU, compiled; None if it must be looked at closely."""
+        cells = self._swift(h)
+        if cells is None:
+            if not self._alone(h) or h.shape != (1, self.dim) or not self._lone(h):
+                return None
+            cells, h = self._compiled_cells(), tensor(row(h))
+        label = y.item() if y.shape == (1,) and y.dtype is torch.int64 else -1
+        if label < 0 or not (P is None or _ordinary(P)):
             return None
-        self._grow(min(self._filled + 1, self.config.capacity or self._filled + 1))
-        cells = self._compiled_cells()
-        asked = P is not None and self.config.margin != math.inf
-        place = cells.write(row(h), y, row(P) if P is not None and asked else None)
+        if self._filled == cells.room:
+            self._grow(min(self._filled + 1, self.config.capacity or self._filled + 1))
+            cells = self._compiled_cells()
+        if P is not None:
+            decides = self.config.margin != math.inf
+            P = None if not decides else P if addressable(P) else tensor(row(P))
+        place = cells.write(h, int(label), P)
         if place < -1:
             return None
         grown, self._filled = place >= self._filled, max(self._filled, place + 1)
@@ -160,7 +196,7 @@ class ShortWays(WriteRules):
             told = cells.told_to_index()
             if not self._index.follow_one(told, self._filled, place, grown):
                 self._index.follow(self._cells(), self._filled, np.array([place]), grown)
-        return torch.full((1,), place >= 0)
+        return answer(place >= 0)
 
     def _write_one(self, h: Tensor, y: Tensor, P: Tensor | None, mask: Tensor | None) -> Tensor:
         """The write of one stream on a CPU."""
@@ -208,3 +244,8 @@ class ShortWays(WriteRules):
         self._kept = None
         if self._index is not None:
             self._index.restore(tensors)
+
+
+def _ordinary(P: Tensor) -> bool:
+    """Whether nothing about the prediction of one stream must be looked at closely."""
+    return len(P) == 1 and P.ndim == 2 and not P.requires_grad and P.dtype is torch.float32
