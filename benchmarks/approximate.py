@@ -37,13 +37,13 @@ from hidden_states import DIM, Exact, States, hidden_states, tensors_of
 from timing import take_turns
 
 from labelmem import LabeledMemory, MemoryConfig
-from labelmem.compiled_index import Cells
+from labelmem.compiled.index import Cells
 from labelmem.config import IndexedMemoryConfig
 from labelmem.fast import plainly
-from labelmem.index_centres import centres_of
-from labelmem.index_near import NearRead
-from labelmem.index_pool import Pool
-from labelmem.index_read import Some, read_some
+from labelmem.index.centres import centres_of
+from labelmem.index.near import NearRead
+from labelmem.index.pool import Pool
+from labelmem.index.read import Some, read_some
 from labelmem.reading import MemoryRead
 
 LAMS, THETAS = (5.0, 10.0, 20.0, 40.0, 80.0, 160.0), (0.1, 0.2, 0.3, 0.5)

@@ -14,9 +14,10 @@ from unittest.mock import patch
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
-from labelmem import Adapter, lockstep_state
-from labelmem.kernels_triton import INTERPRETED
-from labelmem.lockstep import RecordedLockstep
+from labelmem import Adapter
+from labelmem.kernels.triton import INTERPRETED
+from labelmem.lockstep import state as lockstep_state
+from labelmem.lockstep.recorded import RecordedLockstep
 
 _NO_WORK = ("aten.empty", "aten.new_empty", "aten.detach")
 

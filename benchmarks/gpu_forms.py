@@ -8,7 +8,9 @@ from typing import Any
 
 import torch
 
-from labelmem import kernels_label, kernels_mix, kernels_past
+from labelmem.kernels import label as kernels_label
+from labelmem.kernels import mix as kernels_mix
+from labelmem.kernels import past as kernels_past
 
 Row = dict[str, Any]
 _TIMES = 20

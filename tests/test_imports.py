@@ -13,10 +13,16 @@ import labelmem
 
 HEAVY = ("torch", "numpy", "safetensors")
 EXTRAS = ("typer", "rich", "pooch", "sklearn", "river", "matplotlib", "ray", "pandas")
+PARTS = ("compiled", "fast", "index", "kernels", "lockstep", "memory", "models", "unrolling")
 CORE = [
     module.name
     for module in pkgutil.iter_modules(labelmem.__path__)
-    if not module.ispkg and module.name != "__main__"
+    if module.name in PARTS or (not module.ispkg and module.name != "__main__")
+]
+CORE += [
+    f"{part}.{module.name}"
+    for part in PARTS
+    for module in pkgutil.iter_modules([f"{labelmem.__path__[0]}/{part}"])
 ]
 
 BLOCK = f"""

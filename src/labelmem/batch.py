@@ -10,7 +10,7 @@ from torch import Tensor
 
 from labelmem.errors import ConfigError, InputError, ObserveError
 from labelmem.labels import LabelSpace, plain
-from labelmem.lockstep import RecordedLockstep
+from labelmem.lockstep.recorded import RecordedLockstep
 from labelmem.stepping import Step, Stepping
 from labelmem.trees import as_tensors, leaves
 

@@ -15,7 +15,7 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from labelmem.lockstep_trust import believed, recording
+from labelmem.trust import believed, recording
 
 __all__ = [
     "block_cosine",

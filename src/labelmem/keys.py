@@ -11,13 +11,13 @@ from torch import Tensor
 
 from labelmem.errors import ConfigError, InputError
 from labelmem.fast import Array, alone, array, compiled, tensor
-from labelmem.fast_keys import scaled, token_directions
+from labelmem.fast.keys import scaled, token_directions
 from labelmem.functional import normalise
 from labelmem.kernels import FUSED_MOST, fused
-from labelmem.lockstep_trust import believed
+from labelmem.trust import believed
 
 if TYPE_CHECKING:
-    from labelmem.compiled_encode import TokenArrays
+    from labelmem.compiled.encode import TokenArrays
 
 __all__ = ["Hidden", "Joined", "Key", "RecentTokens"]
 
@@ -82,7 +82,7 @@ class Hidden(Key):
             return self._of_one(h), state
         fits = h.ndim == 2 and 0 < h.shape[1] <= FUSED_MOST
         if fits and fused(h) and not torch.is_grad_enabled():
-            from labelmem.kernels_encode import scaled_rows
+            from labelmem.kernels.encode import scaled_rows
 
             return scaled_rows(h, self.share), state
         return self.share * normalise(h), state
@@ -91,7 +91,7 @@ class Hidden(Key):
         """The same for one stream on a CPU."""
         if not compiled(h.dtype == torch.float32):
             return tensor(scaled(array(h)[0], self.share))
-        from labelmem.compiled_keys import scale
+        from labelmem.compiled.keys import scale
 
         key = torch.empty_like(h)
         scale(array(h)[0], self.share, array(key)[0])
@@ -197,7 +197,7 @@ class RecentTokens(Key):
         if alone(h) and x.shape == (1,) and state.shape == (1, self.last - 1):
             return self._of_one(int(x), array(state)[0], h.dtype)
         if self.dim <= FUSED_MOST and fused(h) and not torch.is_grad_enabled():
-            from labelmem.kernels_encode import token_key
+            from labelmem.kernels.encode import token_key
 
             table = self._table(h.device, x, state)
             return token_key(x, state, table, self.fade, self.pair)
@@ -225,7 +225,7 @@ class RecentTokens(Key):
             kind = np.dtype(str(dtype).removeprefix("torch."))
             key = tensor(token_directions(table, tokens, self.fade, self.pair, kind))
             return key, tensor(tokens[:-1])
-        from labelmem.compiled_keys import token_key
+        from labelmem.compiled.keys import token_key
 
         key = torch.empty(1, (self.last + self.pair) * self.dim)
         parts = array(key).reshape(-1, self.dim)
@@ -234,7 +234,7 @@ class RecentTokens(Key):
 
     def for_kernels(self, tokens: int) -> TokenArrays | None:
         """Directions of all of them."""
-        from labelmem.compiled_encode import TokenArrays
+        from labelmem.compiled.encode import TokenArrays
 
         if type(self) is not RecentTokens:
             return None

@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from labelmem.combining import Combiner, CombinerState, CombinerStep, View, gru, misses
 from labelmem.errors import ConfigError
 from labelmem.fast import Array, alone, array, arrays, compiled, row, tensor
-from labelmem.fast_label import Cell, step_one
+from labelmem.fast.label import Cell, step_one
 from labelmem.kernels import fused
-from labelmem.lockstep_trust import recording
 from labelmem.memory import MemoryRead
+from labelmem.trust import recording
 
 __all__ = ["LabelCombiner", "LabelState"]
 
@@ -168,7 +168,7 @@ class LabelCombiner(Combiner, kind="label"):
         ``shared`` (n, 3 hidden) is what all labels have in common.
         """
         if self.hidden <= _UNITS and fused(shared, mu):
-            from labelmem.kernels_label import label_step
+            from labelmem.kernels.label import label_step
 
             return label_step(mu, r, s, shared, self.cell_weights(), out)
         own = torch.stack([r, s], dim=-1) @ self.weight_scores.T
@@ -211,8 +211,8 @@ class LabelCombiner(Combiner, kind="label"):
         out: Array,
     ) -> CombinerStep:
         """The same for one stream on a CPU, by a compiled kernel."""
-        from labelmem.compiled_cells import CompiledRead
-        from labelmem.compiled_label import label_step
+        from labelmem.compiled.cells import CompiledRead
+        from labelmem.compiled.label import label_step
 
         assert isinstance(state, LabelState) and isinstance(read, CompiledRead)
         state = _with_slots(state, 1 + out.shape[1])
@@ -250,7 +250,7 @@ class LabelCombiner(Combiner, kind="label"):
         self, state: LabelState, step: CombinerStep, view: View, y: int
     ) -> LabelState:
         """Remember the scores of one stream on a CPU, by a compiled kernel."""
-        from labelmem.compiled_label import remember_scores
+        from labelmem.compiled.label import remember_scores
 
         r, s = (np.empty(step.mu.shape[1], np.float32) for _ in range(2))
         missed = np.empty(2, np.float32)
@@ -367,7 +367,7 @@ def _swapped_many(
     state: LabelState, mu: Tensor, view: View, y: Tensor, mask: Tensor | None
 ) -> LabelState:
     """The same on a GPU, the misses found in the same pass over the scores."""
-    from labelmem.kernels_commit import keep_rows, keep_scores
+    from labelmem.kernels.commit import keep_rows, keep_scores
 
     seen = torch.ones_like(y, dtype=torch.bool) if mask is None else mask
     keep_rows(seen, mu, state.mu)

@@ -17,11 +17,11 @@ from labelmem.config import MemoryConfig
 from labelmem.errors import ConfigError, InputError, UnsupportedError
 from labelmem.explain import Explanation, loudest_cells
 from labelmem.fast import alone, array, compiled, row, tensor
-from labelmem.fast_mix import mix_one
+from labelmem.fast.mix import mix_one
 from labelmem.kernel import Kernel
 from labelmem.kernels import fused
 from labelmem.keys import Key
-from labelmem.lockstep_state import Held, can_record
+from labelmem.lockstep.state import Held, can_record
 from labelmem.memory import LabeledMemory, MemoryRead
 from labelmem.online import OnlineMethod, Step
 from labelmem.trees import chosen, leaves, rebuild
@@ -203,8 +203,8 @@ class LMN(AroundModel, OnlineMethod[LMNState]):  # type: ignore[override]  # its
         self, state: LMNState, h: Tensor, logits: Tensor, read: MemoryRead, width: int
     ) -> tuple[tuple[Tensor, ...], CombinerStep | None]:
         """P, theta, r and s, and the combiner's step, for one stream on a CPU."""
-        from labelmem.compiled_cells import CompiledRead
-        from labelmem.compiled_mix import mix_fixed
+        from labelmem.compiled.cells import CompiledRead
+        from labelmem.compiled.mix import mix_fixed
 
         assert isinstance(read, CompiledRead)
         self._check_form(state)
@@ -222,7 +222,7 @@ class LMN(AroundModel, OnlineMethod[LMNState]):  # type: ignore[override]  # its
     def _model_score(self, logits: Tensor, width: int) -> Tensor:
         """Eq. 1, with zeros for the labels that are the streams' own."""
         if fused(logits) and not logits.requires_grad:
-            from labelmem.kernels_mix import believed_by_model
+            from labelmem.kernels.mix import believed_by_model
 
             return believed_by_model(logits, max(width, logits.shape[1]))
         r = F.model_score(logits)
@@ -232,7 +232,7 @@ class LMN(AroundModel, OnlineMethod[LMNState]):  # type: ignore[override]  # its
     def _mix(self, r: Tensor, s: Tensor, theta: Tensor) -> Tensor:
         """Eq. 5."""
         if fused(r, s, theta) and not (theta.requires_grad or s.requires_grad or r.requires_grad):
-            from labelmem.kernels_mix import mixed
+            from labelmem.kernels.mix import mixed
 
             return mixed(r, s, theta, self.partition)
         return F.mix(self.share_of_model(r, s), s, theta)

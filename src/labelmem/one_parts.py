@@ -7,9 +7,9 @@ from typing import cast
 from torch import Tensor
 
 from labelmem.backbone import Backbone
-from labelmem.compiled_combiner import cells_of, weights_of
-from labelmem.compiled_encode import HistoryArrays, TokenArrays, encode
-from labelmem.compiled_stream import remember, stream_step
+from labelmem.compiled.combiner import cells_of, weights_of
+from labelmem.compiled.encode import HistoryArrays, TokenArrays, encode
+from labelmem.compiled.stream import remember, stream_step
 from labelmem.keys import Key
 from labelmem.lmn import LMN
 from labelmem.stream_combiner import StreamCombiner

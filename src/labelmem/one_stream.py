@@ -22,7 +22,7 @@ from labelmem.stream_combiner import _RATES_32, StreamState
 from labelmem.trees import leaves, rebuild
 
 if TYPE_CHECKING:
-    from labelmem.compiled_stream import Cells
+    from labelmem.compiled.stream import Cells
     from labelmem.one_parts import Parts
 
 __all__ = ["OneStreamBatch", "one_stream"]

@@ -64,7 +64,7 @@ class MemoryRead:
     lone: ClassVar[bool] = False
     """Whether it is known that every cell is the only one of its label."""
     compiled: ClassVar[bool] = False
-    """Whether it was read by compiled kernels: :class:`labelmem.compiled_cells.CompiledRead`."""
+    """Whether it was read by compiled kernels: :class:`labelmem.compiled.cells.CompiledRead`."""
 
     @property
     def leads(self) -> Tensor:
@@ -94,7 +94,7 @@ class MemoryRead:
         if alone(values):
             return self._spread_one(values, width)
         if self.lone and width and fused(values) and not values.requires_grad:
-            from labelmem.kernels_past import spread_many
+            from labelmem.kernels.past import spread_many
 
             return spread_many(self.label, values, width)
         empty = values.new_zeros(values.shape[0], width)

@@ -10,11 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from labelmem import fast_stream as short
 from labelmem.combining import Combiner, CombinerState, CombinerStep, View, gru, misses
 from labelmem.fast import Array, alone, array, arrays, compiled, tensor
+from labelmem.fast import stream as short
 from labelmem.kernels import fused
-from labelmem.lockstep_trust import constant
 from labelmem.memory import MemoryRead
 from labelmem.stream_look import (
     FEATURES,
@@ -27,6 +26,7 @@ from labelmem.stream_look import (
     look_at,
     slot_of,
 )
+from labelmem.trust import constant
 
 __all__ = ["StreamCombiner", "StreamState"]
 
@@ -209,7 +209,7 @@ class StreamCombiner(Combiner, kind="stream"):
 
     def _forward_many(self, state: StreamState, view: View) -> StreamStep:
         """The same for many streams on a GPU."""
-        from labelmem.kernels_stream import decide_many
+        from labelmem.kernels.stream import decide_many
 
         weights = dict(self.named_parameters()) | dict(self.named_buffers())
         h = view.h if self.sees_h else None
@@ -239,8 +239,8 @@ class StreamCombiner(Combiner, kind="stream"):
         out: Array,
     ) -> StreamStep:
         """The same for one stream on a CPU, by a compiled kernel."""
-        from labelmem.compiled_combiner import cells_of, weights_of
-        from labelmem.compiled_stream import stream_step
+        from labelmem.compiled.combiner import cells_of, weights_of
+        from labelmem.compiled.stream import stream_step
 
         assert isinstance(state, StreamState)
         cells, time, fades = cells_of(read)
@@ -292,7 +292,7 @@ class StreamCombiner(Combiner, kind="stream"):
         self, state: StreamState, step: StreamStep, view: View, y: Tensor, mask: Tensor | None
     ) -> StreamState:
         """The same for many streams on a GPU."""
-        from labelmem.kernels_remember import remember_many
+        from labelmem.kernels.remember import remember_many
 
         assert step.guess is not None and step.best is not None
         rates = constant(_RATES, y.device, step.mu.dtype)
@@ -320,8 +320,8 @@ class StreamCombiner(Combiner, kind="stream"):
         self, state: StreamState, step: StreamStep, view: View, y: int
     ) -> StreamState:
         """The same by a compiled kernel."""
-        from labelmem.compiled_combiner import cells_of
-        from labelmem.compiled_stream import remember
+        from labelmem.compiled.combiner import cells_of
+        from labelmem.compiled.stream import remember
 
         assert step.guess is not None
         cells, time, _ = cells_of(view.read)

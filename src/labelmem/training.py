@@ -23,8 +23,8 @@ from labelmem.recording import Lockstep, lockstep_batches, split_streams
 from labelmem.replay import ReplayStep, record, replay, replay_live
 from labelmem.stream_look import Look
 from labelmem.trees import tree_map
-from labelmem.unrolling import Unrolled, can_unroll, losses, unrolled
-from labelmem.unrolling_label import can_stretch, stretches
+from labelmem.unrolling.label import can_stretch, stretches
+from labelmem.unrolling.streams import Unrolled, can_unroll, losses, unrolled
 
 __all__ = ["FitOptions", "FitResult", "fit"]
 
@@ -111,7 +111,7 @@ def fit(
     Streams are replayed step by step, but with a combiner of kind ``stream`` and ``margin=inf`` the
     memory is read only once and streams are unrolled at once (:mod:`labelmem.unrolling`): the same
     losses, many times faster. With one of kind ``label`` and one cell per label the steps between
-    two updates are taken at once (:mod:`labelmem.unrolling_label`): the same losses and updates.
+    two updates are taken at once (:mod:`labelmem.unrolling.label`): the same losses and updates.
 
     Parameters
     ----------

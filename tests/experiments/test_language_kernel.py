@@ -1,4 +1,4 @@
-"""Many steps of cells in one kernel against the steps one by one; see ``tests/test_kernels.py``."""
+"""Many steps of cells in one kernel against the steps one by one; see ``tests/kernels``."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def gru_cell(
     """
     from_x, from_h = linear(x, w_ih, b_ih), linear(h, w_hh, b_hh)
     if fused(from_x, from_h, h) and not torch.is_grad_enabled() and visible(from_x, from_h, h):
-        from labelmem.kernels_encode import gru_gates
+        from labelmem.kernels.encode import gru_gates
 
         return gru_gates(from_x, from_h, h)
     x_reset, x_update, x_new = from_x.chunk(3, -1)

@@ -54,7 +54,7 @@ class TokenEmbedding(nn.Module):
     def forward(self, tokens: Tensor) -> Tensor:
         """Vectors (..., dim) of tokens (...); a token beyond the start is an error of torch."""
         if self._fused(tokens):
-            from labelmem.kernels_encode import token_vectors
+            from labelmem.kernels.encode import token_vectors
 
             return token_vectors(tokens, self.weight, self.start, self.scale)
         at_start = tokens == self.labels

@@ -19,7 +19,7 @@ from labelmem.models.recurrent import SequenceModel, State
 from labelmem.models.sizes import check_dropout, check_sizes
 
 if TYPE_CHECKING:
-    from labelmem.compiled_encode import HistoryArrays
+    from labelmem.compiled.encode import HistoryArrays
 
 __all__ = ["HistoryModel", "decayed_sums"]
 

@@ -28,7 +28,7 @@ def step_many(model: HistoryModel, x: Tensor, state: tuple[Tensor, ...]) -> Step
         return None
     if x.shape != (len(state[0]),) or not visible(x, *state, table, mix):
         return None
-    from labelmem.kernels_encode import history_step
+    from labelmem.kernels.encode import history_step
 
     weights = (table, model.decays, mix, model.norm, model.prior)
     h, sums, counts = history_step(x, *weights, *state)

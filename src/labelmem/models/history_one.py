@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from labelmem.fast import Array, alone, array, compiled, tensor, visible
-from labelmem.fast_history import averages_of, mixed, summed
-from labelmem.fast_layers import gru, linear
+from labelmem.fast.history import averages_of, mixed, summed
+from labelmem.fast.layers import gru, linear
 
 if TYPE_CHECKING:
-    from labelmem.compiled_encode import HistoryArrays
+    from labelmem.compiled.encode import HistoryArrays
     from labelmem.models.history import HistoryModel
 
 __all__ = ["arrays_of", "step_one"]
@@ -42,7 +42,7 @@ def step_one(model: HistoryModel, x: Tensor, state: tuple[Tensor, ...]) -> Stepp
 
 def arrays_of(model: HistoryModel) -> HistoryArrays | None:
     """The model as kernels see it; None for one that they cannot step."""
-    from labelmem.compiled_encode import HistoryArrays
+    from labelmem.compiled.encode import HistoryArrays
 
     table, mix = model.embedding.weight, model.mix
     if not _simple(model) or model.head.weight is not table or model.training:
@@ -60,7 +60,7 @@ def _simple(model: HistoryModel) -> bool:
 
 
 def _compiled(model: HistoryModel, token: int, state: tuple[Tensor, ...]) -> Stepped:
-    from labelmem.compiled_history import history_step
+    from labelmem.compiled.history import history_step
 
     before = (array(state[0])[0], array(state[1])[0])
     after, h = (np.empty_like(before[0]), np.empty_like(before[1])), np.empty(model.dim, np.float32)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from labelmem.fast import alone, array, compiled, tensor, visible
-from labelmem.fast_layers import linear
+from labelmem.fast.layers import linear
 
 __all__ = ["OutputLayer"]
 
@@ -33,7 +33,7 @@ class OutputLayer(nn.Linear):
             return super().forward(h)
         if not compiled(h.dtype == torch.float32):
             return tensor(linear(array(h)[0], array(weight), array(bias)))
-        from labelmem.compiled_history import outputs
+        from labelmem.compiled.history import outputs
 
         logits = torch.empty(1, len(bias))
         outputs(array(weight), array(bias), array(h)[0], logits.numpy()[0])

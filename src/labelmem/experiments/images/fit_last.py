@@ -18,7 +18,7 @@ from labelmem.online import Recorded
 from labelmem.progress import progress_bar
 from labelmem.recording import lockstep_batches
 from labelmem.replay import record
-from labelmem.unrolling import Unrolled, can_unroll, losses, unrolled
+from labelmem.unrolling.streams import Unrolled, can_unroll, losses, unrolled
 
 __all__ = ["LastOptions", "fit_last"]
 

@@ -15,7 +15,7 @@ from torch.nn.functional import pad
 
 from labelmem.config import MemoryConfig
 from labelmem.experiments.language.pieces import Piece
-from labelmem.kernels_triton import tl, triton
+from labelmem.kernels.triton import tl, triton
 
 __all__ = ["Held", "take_steps"]
 

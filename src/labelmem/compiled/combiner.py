@@ -1,0 +1,57 @@
+"""What the kernels of the combiners are given: weights and reads, as arrays by name."""
+
+from __future__ import annotations
+
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from torch import nn
+
+from labelmem.compiled.cells import CompiledRead
+from labelmem.compiled.stream import Cells, Weights
+from labelmem.fast import Array, array
+from labelmem.reading import MemoryRead
+
+__all__ = ["cells_of", "weights_of"]
+
+_NONE = {1: np.empty(0, np.float32), 2: np.empty((0, 0), np.float32)}
+_SCORER = {"score_plain": 1, "score_inner": 2, "score_stream": 2, "score_bias": 1}
+_SCORER |= {"score_middle": 2, "score_outer": 1, "score_moved": 2}
+_GRU = {"from_input": "weight_ih_l0", "from_mu": "weight_hh_l0"}
+_GRU |= {"bias_input": "bias_ih_l0", "bias_mu": "bias_hh_l0"}
+
+_known: WeakKeyDictionary[nn.Module, tuple[list[int], Weights]] = WeakKeyDictionary()
+
+
+def weights_of(combiner: Any) -> Weights:
+    """The weights of a stream combiner, looked at again where they moved to other bytes."""
+    parts = (combiner._parameters, combiner.gru._parameters, combiner._buffers)
+    pointers = [x.data_ptr() for part in parts for x in part.values()]
+    known = _known.get(combiner)
+    if known is None or known[0] != pointers:
+        named = {name: array(x) for part in parts for name, x in part.items()}
+        named |= {name: named[there] for name, there in _GRU.items()}
+        named["bias_theta"] = named["bias_theta"].reshape(1)
+        missing = {name: _NONE[n] for name, n in _SCORER.items() if name not in named}
+        made = Weights(**{name: (named | missing)[name] for name in Weights._fields})
+        known = _known[combiner] = (pointers, made)
+    return known[1]
+
+
+def cells_of(read: MemoryRead) -> tuple[Cells, int, Array]:
+    """What the read saw, its time, and how the rates of writes fade."""
+    assert isinstance(read, CompiledRead)
+    told, moment = read.told, read.moment
+    cells = Cells(
+        told("label"),
+        read.scores_of_cells,
+        told("alpha"),
+        told("written"),
+        told("born"),
+        told("writes"),
+        told("rates"),
+        told("size"),
+        read.parts,
+    )
+    return cells, moment.time, moment.cells.log_fades

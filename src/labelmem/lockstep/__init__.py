@@ -1,0 +1,1 @@
+"""Steps of many streams on a GPU, recorded once and repeated."""

@@ -1,0 +1,1 @@
+"""Training a combiner on recorded streams, many steps at once."""

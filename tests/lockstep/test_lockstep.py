@@ -1,0 +1,334 @@
+"""Recorded steps against steps taken one by one.
+
+There is no GPU here, so a step is recorded as the list of tensor operations it consists of, and
+repeated from that list: like a graph on a device, it knows no Python, and always works on the same
+bytes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from toys import (
+    Recurrent,
+    Stateless,
+    assert_same,
+    make_adapter,
+    random_combiner,
+    random_stream,
+    snapshot,
+)
+
+from labelmem import Adapter, Combiner, MemoryConfig, StreamBatch
+from labelmem.errors import InputError, ModelError
+from labelmem.fast import plainly
+from labelmem.keys import Hidden, Joined, RecentTokens
+from labelmem.lockstep import state as lockstep_state
+from labelmem.lockstep.recorded import RecordedLockstep
+from labelmem.models import GRUModel, HistoryModel
+from labelmem.trees import leaves
+from labelmem.trust import Awaited
+
+N = 4
+
+
+class Listed(TorchDispatchMode):
+    """A list of operations, repeated into the tensors that the first time gave."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.operations: list[tuple[Any, Any, Any, Any]] = []
+        self.times = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        assert func is not torch.ops.aten._local_scalar_dense.default, "waits for the device"
+        found = func(*args, **(kwargs or {}))
+        self.operations.append((func, args, kwargs or {}, found))
+        return found
+
+    @torch.no_grad()
+    def replay(self) -> None:
+        self.times += 1
+        for func, args, kwargs, first in self.operations:
+            again = func(*args, **kwargs)
+            for mine, new in zip(leaves(first), leaves(again), strict=True):
+                if mine.data_ptr() != new.data_ptr():
+                    mine.copy_(new)
+
+
+@pytest.fixture
+def graphs(monkeypatch: pytest.MonkeyPatch) -> list[Listed]:
+    """Record on a CPU; the recordings that were made."""
+    made: list[Listed] = []
+
+    def captured(self: RecordedLockstep, work: Callable[[], Any]) -> tuple[Listed, Any]:
+        held = self.places.tensors()
+        before = {name: x.clone() for name, x in held.items()}
+        with torch.no_grad(), Listed() as listed:
+            found = work()
+        for name, x in held.items():  # recording does nothing yet
+            x.copy_(before[name])
+        made.append(listed)
+        return listed, found
+
+    monkeypatch.setattr(RecordedLockstep, "captured", captured)
+    monkeypatch.setattr(lockstep_state, "DEVICES", ("cpu",))
+    monkeypatch.setattr(lockstep_state, "_OWN", ("torch.nn.", "labelmem.", "toys", "test", "tests"))
+    return made
+
+
+class Tokens(nn.Module):
+    """Takes tokens of any size."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = nn.Linear(2, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(torch.stack([x % 7, x % 3], dim=1).float())
+
+
+def compare(
+    batch: StreamBatch, other: StreamBatch, x: Any, ys: list[Any], masked: bool = True
+) -> None:
+    """Run both, ``other`` with no recording; everything they say and keep must agree."""
+    assert batch._recorded is not None
+    generator = torch.Generator().manual_seed(1)
+    for t in range(len(ys) // N):
+        rows = slice(N * t, N * t + N)
+        mask = torch.rand(N, generator=generator) < 0.8 if masked and t % 2 else None
+        P = batch.predict(x[rows])
+        with plainly():
+            torch.testing.assert_close(P, other.predict(x[rows]), rtol=0, atol=1e-5)
+            assert batch.last is not None and other.last is not None
+            for name in ("theta", "model_probs", "memory_probs"):
+                mine, theirs = getattr(batch.last, name), getattr(other.last, name)
+                torch.testing.assert_close(mine, theirs, rtol=0, atol=1e-5)
+            other.observe(ys[rows], mask)
+        batch.observe(ys[rows], mask)
+        assert [batch.labels(n) for n in range(N)] == [other.labels(n) for n in range(N)]
+    mine, theirs = snapshot(batch), snapshot(other)
+    for name, value in theirs.items():
+        if isinstance(value, Tensor):
+            cut = [slice(size) for size in value.shape]  # a recording has room for more labels
+            kept = mine[name][tuple(cut)]
+            torch.testing.assert_close(kept, value, rtol=1e-4, atol=1e-5, msg=name)
+
+
+@pytest.mark.parametrize(
+    "kind", ["fixed", "dense", "recurrent dense", "stream", "stream partition"]
+)
+@pytest.mark.parametrize(("capacity", "margin"), [(None, 1.0), (3, math.inf)])
+def test_recorded_steps_are_the_plain_ones(
+    graphs: list[Listed], kind: str, capacity: int | None, margin: float
+) -> None:
+    memory = MemoryConfig(capacity=capacity, margin=margin)
+    batch, other = (make_adapter(kind, memory).streams(N) for _ in range(2))
+    x, ys = random_stream(3, 15 * N, range(4), ["emu", "owl"])
+    compare(batch, other, x, ys)
+    labels = 2 if "dense" in kind else 1  # the label combiner's states change places
+    assert len(graphs) <= 3 * labels * 2 and sum(graph.times for graph in graphs) == 3 * 14
+
+
+def test_models_and_keys_of_sequences(graphs: list[Listed]) -> None:
+    for model in (GRUModel(labels=6, dim=4), HistoryModel(labels=6, dim=4).eval()):
+        batches = []
+        for _ in range(2):
+            combiner = random_combiner(4, kind="stream", rescorer=5, parts=4)
+            key = Joined(RecentTokens(dim=8, pair=True), Hidden(0.3))
+            always = MemoryConfig(margin=math.inf)
+            adapter = Adapter(model, memory=always, key=key, combiner=combiner, partition=True)
+            batches.append(adapter.streams(N))
+        tokens = torch.randint(0, 6, (12 * N,), generator=torch.Generator().manual_seed(2))
+        compare(*batches, tokens, tokens.tolist())
+    assert graphs
+
+
+def test_memory_that_runs_out_of_positions_is_recorded_again(
+    graphs: list[Listed], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lockstep_state, "_SPARE", 3)
+    batch, other = (make_adapter("stream", MemoryConfig(margin=math.inf)).streams(N) for _ in "ab")
+    x, ys = random_stream(4, 20 * N, range(4), list("abcdefgh"))
+    compare(batch, other, x, ys)
+    assert 6 < len(graphs) < 30
+
+
+def test_plain_steps_may_come_between(graphs: list[Listed]) -> None:
+    batch, other = (make_adapter("dense", MemoryConfig()).streams(N) for _ in range(2))
+    x, ys = random_stream(5, 12 * N, range(4))
+    for t in range(0, 12, 3):
+        compare(batch, other, x[N * t :][: 2 * N], ys[N * t :][: 2 * N])
+        with plainly():
+            for each in (batch, other):
+                each.predict(x[:N])
+                each.observe(ys[:N])
+
+
+def test_predicting_is_pure_and_what_was_given_stays(graphs: list[Listed]) -> None:
+    batch = make_adapter("dense", MemoryConfig()).streams(N)
+    x, ys = random_stream(6, 4 * N, range(4))
+    batch.predict(x[:N])
+    batch.observe(ys[:N])
+    first = batch.predict(x[N : 2 * N])
+    kept = first.clone()
+    batch.predict(x[2 * N : 3 * N])
+    assert torch.equal(first, kept)
+    assert torch.equal(batch.predict(x[N : 2 * N]), kept)
+    batch.reset()
+    assert batch._recorded is not None and len(batch._state.memory) == 0
+
+
+def two_steps(**options: Any) -> tuple[nn.Sequential, StreamBatch, Tensor, Tensor]:
+    """Streams of a linear model that have come far enough to be recorded."""
+    model = nn.Sequential(nn.Linear(3, 5), nn.Linear(5, 4))
+    batch = Adapter(model, **options).streams(N)
+    x, y = random_stream(7, N, range(4))[0], torch.tensor([0, 1, 2, 3])
+    for _ in range(2):
+        batch.predict(x)
+        batch.observe_ids(y)
+    return model, batch, x, y
+
+
+@pytest.mark.parametrize("combiner", [0.5, random_combiner()], ids=["fixed", "dense"])
+def test_what_is_wrong_is_told_when_the_streams_are_next_asked(
+    graphs: list[Listed], combiner: float | Combiner
+) -> None:
+    model, batch, x, y = two_steps(combiner=combiner)
+    before = snapshot(batch)
+    for ask in (lambda: batch.predict(x), lambda: batch.labels(0), lambda: batch._state):
+        with torch.no_grad():
+            model[1].bias[0] = torch.inf
+        batch.predict(x)
+        batch.observe_ids(y)
+        with pytest.raises(ModelError, match="NaN or infinite") as caught:
+            ask()
+        assert "the prediction before" in caught.value.__notes__[0]
+        with torch.no_grad():
+            model[1].bias[0] = 0.0
+        assert_same(snapshot(batch), before)  # nothing was learned of it
+    with torch.no_grad():
+        model[1].bias[0] = torch.inf
+        batch.predict(x)  # and its labels never come
+        with pytest.raises(ModelError, match="NaN or infinite"):
+            batch.predict(x)
+
+
+def test_labels_that_are_none_are_told_too(graphs: list[Listed]) -> None:
+    _, batch, x, y = two_steps()
+    before = snapshot(batch)
+    batch.predict(x)
+    batch.observe_ids(-y)
+    with pytest.raises(InputError, match="label ids from 0"):
+        batch.predict(x)
+    assert_same(snapshot(batch), before)
+    batch.predict(x)
+    with pytest.raises(InputError, match="booleans"):  # its form is known without waiting
+        batch.observe_ids(y, torch.ones(N))
+    batch.predict(x)
+    batch.observe_ids(y)
+    batch.predict(x)
+    batch.observe_ids(-y)
+    with pytest.raises(InputError, match="label ids from 0"):
+        batch.reset()
+    assert batch.predict(x).shape == (N, 4) and not len(batch._state.memory)
+
+
+def test_new_labels_are_numbered_once_they_are_known(graphs: list[Listed]) -> None:
+    _, batch, x, _ = two_steps()
+    batch.predict(x)
+    batch.observe_ids(torch.tensor([1, 5, 9, 9]), torch.tensor([True, True, True, False]))
+    assert batch.predict(x).shape == (N, 10) and batch.widths is not None
+    assert batch.widths.tolist() == [4, 6, 10, 4]
+    assert batch.labels(1)[4:] == [("id", 4), ("id", 5)]
+
+
+def test_the_next_prediction_begins_before_the_answers_come(
+    graphs: list[Listed], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, batch, x, y = two_steps()
+    predict, waited = graphs[0], []
+    ask = Awaited.answers
+    monkeypatch.setattr(Awaited, "answers", lambda self: waited.append(predict.times) or ask(self))
+    before = predict.times
+    for _ in range(3):
+        batch.predict(x)
+        batch.observe_ids(y)
+    assert waited == [before + 1, before + 2, before + 3]
+    batch.predict(x)
+    batch.observe_ids(-y)
+    with pytest.raises(InputError, match="label ids from 0"):
+        batch.predict(2 * x)
+    expected = batch.predict(x)  # what was begun in vain is not taken for this
+    assert torch.equal(batch.predict(x), expected)
+
+
+def test_labels_beyond_the_columns_are_not_learned_unseen(graphs: list[Listed]) -> None:
+    model, batch, x, y = two_steps(combiner=random_combiner())
+    other = Adapter(model, combiner=random_combiner()).streams(N)
+    ids = [y, y, y, torch.tensor([0, 4, 2, 70]), y, torch.tensor([71, 4, 2, 3])]
+    for labels in ids[2:]:
+        batch.predict(x)
+        batch.observe_ids(labels)
+    with plainly():
+        for labels in ids:
+            other.predict(x)
+            other.observe_ids(labels)
+    assert batch.width == other.width == 72
+    torch.testing.assert_close(batch.predict(x), other.predict(x), rtol=0, atol=1e-5)
+
+
+def test_a_sum_that_overflows_is_no_reason_to_stop(graphs: list[Listed]) -> None:
+    model = nn.Sequential(nn.Linear(3, 5), nn.Linear(5, 4))
+    batch, other = Adapter(model).streams(N), Adapter(model).streams(N)
+    with torch.no_grad():
+        model[1].bias.fill_(2e38)
+    x, ys = random_stream(8, 6 * N, range(4))
+    compare(batch, other, x, ys, masked=False)  # found wanting each time, and taken plainly
+
+
+def test_tokens_beyond_those_prepared_for(graphs: list[Listed]) -> None:
+    def made() -> StreamBatch:
+        torch.manual_seed(0)
+        return Adapter(Tokens(), key=RecentTokens(dim=8)).streams(N)
+
+    batch, other = made(), made()
+    x = torch.tensor([0, 1, 2, 3])
+    for y in (x, x.flip(0)):
+        batch.predict(x)
+        batch.observe_ids(y)
+        with plainly():
+            other.predict(x)
+            other.observe_ids(y)
+    batch.predict(x + 5000)
+    batch.observe_ids(x)
+    with pytest.raises(InputError, match="predict it once more"):
+        batch.predict(x)
+    with plainly():
+        expected = other.predict(x + 5000)
+    torch.testing.assert_close(batch.predict(x + 5000), expected)
+
+
+def test_only_what_waits_for_nothing_is_recorded(graphs: list[Listed]) -> None:
+    def recorded(combiner: float | Combiner = 0.5, **options: Any) -> bool:
+        adapter = Adapter(Stateless(), combiner=combiner, **options)
+        return adapter.streams(2)._recorded is not None
+
+    assert recorded() and recorded(Combiner(kind="stream")) and recorded(Combiner())
+    assert not recorded(Combiner(kind="label", active_threshold=0.1))
+    assert not recorded(memory=MemoryConfig(cells_per_label=2))
+    assert not recorded(key=lambda x, h: h)
+
+
+def test_models_of_unknown_make_are_not_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lockstep_state, "DEVICES", ("cpu",))
+    model = Recurrent()
+    assert Adapter(model).streams(2)._recorded is None
+    model.recordable = True  # type: ignore[assignment]
+    assert Adapter(model).streams(2)._recorded is not None
