@@ -18,7 +18,7 @@ from labelmem.batch import StreamBatch
 from labelmem.fast import Array, allowed, array, compiled, tensor
 from labelmem.lmn import LMN, LMNState
 from labelmem.online import OnlineMethod, Step
-from labelmem.stream_combiner import _RATES_32, StreamState
+from labelmem.stream_combiner import RATES_32, StreamState
 from labelmem.trees import leaves, rebuild
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ class OneStreamBatch(StreamBatch):
         held, cells = self._held or self._loaded(), opened.cells
         past, echo = np.empty_like(held.past), np.empty_like(held.echo)
         seen = (opened.guess, cells.names, cells.written, opened.time, opened.told[2], int(y))
-        opened.parts.remember(*seen, held.past, _RATES_32, past, echo)
+        opened.parts.remember(*seen, held.past, RATES_32, past, echo)
         memory = self._tensors.memory
         if not memory.spare_ahead:  # to make room takes as long as several steps
             memory._grow(min(len(cells.names) + _ROOM, memory.config.capacity or sys.maxsize))

@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 from labelmem.cli import app
 from labelmem.demo import command
-from labelmem.demo.command import check_writable, one_thread, require_extras
+from labelmem.demo.command import one_thread, require_extras
 from labelmem.demo.run import TaskResult
-from labelmem.errors import MissingExtraError, StorageError
+from labelmem.errors import MissingExtraError
 
 runner = CliRunner()
 
@@ -57,12 +57,20 @@ def test_a_target_that_cannot_be_written_is_refused_in_one_line(
     def never(seed: int, quick: bool) -> Any:
         raise AssertionError("work was done first")
 
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(command, "run_demo", never)
-    for target, words in ((tmp_path, "is a folder"), (tmp_path / "no" / "x", "does not exist")):
+    def full(*_: Any, **__: Any) -> Any:
+        raise OSError(28, "No space left on device")
+
+    def check_refused(target: Path, words: str) -> None:
         shown = runner.invoke(app, ["demo", option, str(target)])
         assert shown.exit_code == 2
         assert words in shown.stderr and len(shown.stderr.splitlines()) == 1
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(command, "run_demo", never)
+    check_refused(tmp_path, "is a folder")
+    check_refused(tmp_path / "no" / "x", "does not exist")
+    monkeypatch.setattr("labelmem.targets.tempfile.TemporaryFile", full)
+    check_refused(tmp_path / "x", "nothing can be written to the folder")
 
 
 def test_missing_extras_are_named_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -74,13 +82,6 @@ def test_missing_extras_are_named_at_once(monkeypatch: pytest.MonkeyPatch, tmp_p
     shown = runner.invoke(app, ["demo", "--out", str(tmp_path / "r.html")])
     assert shown.exit_code == 2
     assert "pip install 'labelmem[demo]'" in shown.stderr and "Traceback" not in shown.output
-
-
-def test_a_file_in_this_folder_may_be_written(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.chdir(tmp_path)
-    check_writable(Path("report.html"))
-    with pytest.raises(StorageError):
-        check_writable(tmp_path)
 
 
 def test_threads_are_given_back() -> None:

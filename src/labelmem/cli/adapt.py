@@ -8,7 +8,19 @@ from typing import Annotated
 
 import typer
 
-from labelmem.cli.shared import AsJson, Device, Model, SkipBad, Strict, policy_of, resolved
+from labelmem.cli.shared import (
+    Abandon,
+    AsJson,
+    Device,
+    Header,
+    Model,
+    Predictions,
+    SkipBad,
+    Strict,
+    policy_of,
+    resolved,
+    show_figures,
+)
 
 __all__ = ["app"]
 
@@ -19,10 +31,7 @@ app = typer.Typer()
 def adapt(
     model: Model,
     events: Annotated[Path, typer.Argument(help="A log, as for `labelmem fit`.")],
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Where to write predictions, as JSON Lines.", show_default="nowhere"),
-    ] = None,
+    out: Predictions = None,
     report: Annotated[
         Path | None, typer.Option(help="Also write a page of figures, as HTML.", show_default=False)
     ] = None,
@@ -36,14 +45,8 @@ def adapt(
     time: Annotated[
         str | None, typer.Option(help="The time column.", show_default="as it was fitted")
     ] = None,
-    header: Annotated[
-        bool,
-        typer.Option(help="Whether a CSV file names its columns; if not, they are 1, 2, ..."),
-    ] = True,
-    abandon: Annotated[
-        bool,
-        typer.Option("--abandon", help="Give up a file that was begun and cannot be finished."),
-    ] = False,
+    header: Header = True,
+    abandon: Abandon = False,
     skip_bad: SkipBad = False,
     strict: Strict = False,
     device: Device = "auto",
@@ -65,10 +68,10 @@ def adapt(
     """
     from labelmem.logs.adapt_command import adapt_log
     from labelmem.logs.folder import load_fitted
-    from labelmem.logs.page import curve_table, figures_table, page_of
+    from labelmem.logs.page import page_of
     from labelmem.logs.rows import Columns
-    from labelmem.logs.targets import check_file
     from labelmem.logs.words import counted
+    from labelmem.targets import check_file
 
     for target in (out, report):
         check_file(target)
@@ -91,15 +94,8 @@ def adapt(
         page_of(outcome).write(report)
     if as_json:
         typer.echo(json.dumps(outcome, indent=2))
-        return
-    from rich.console import Console
-
-    from labelmem.report.tables import to_rich
-
-    console = Console(highlight=False)
-    console.print(to_rich(figures_table(outcome)), to_rich(curve_table(outcome)))
-    if not outcome["already"]:
-        rate = outcome["events_per_second"]
-        typer.echo(f"{counted(outcome['new_users'], 'new user')}; {rate:,.0f} events a second")
-    if outcome["output"]:
-        typer.echo(f"predictions: {outcome['output']}")
+    elif outcome["already"]:
+        show_figures(outcome)
+    else:
+        users = counted(outcome["new_users"], "new user")
+        show_figures(outcome, f"{users}; {outcome['events_per_second']:,.0f} events a second")

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from labelmem.cli.shared import AsJson, SkipBad, policy_of
+from labelmem.cli.shared import Abandon, AsJson, Predictions, SkipBad, policy_of, show_figures
 
 __all__ = ["app"]
 
@@ -18,10 +18,7 @@ app = typer.Typer()
 @app.command("adapt-embeddings")
 def adapt_embeddings(
     file: Annotated[Path, typer.Argument(help="An npz or a Parquet file, rows in order of time.")],
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Where to write predictions, as JSON Lines.", show_default="nowhere"),
-    ] = None,
+    out: Predictions = None,
     states: Annotated[
         Path | None,
         typer.Option(
@@ -44,10 +41,7 @@ def adapt_embeddings(
         float, typer.Option(help="Nats by which the truth must lead for nothing to be written.")
     ] = 1.0,
     top: Annotated[int, typer.Option(min=1, help="Predictions written for each row.")] = 5,
-    abandon: Annotated[
-        bool,
-        typer.Option("--abandon", help="Give up a file that was begun and cannot be finished."),
-    ] = False,
+    abandon: Abandon = False,
     skip_bad: SkipBad = False,
     as_json: AsJson = False,
 ) -> None:
@@ -63,9 +57,8 @@ def adapt_embeddings(
     """
     from labelmem.config import MemoryConfig
     from labelmem.logs.embeddings import adapt_embeddings as run
-    from labelmem.logs.page import curve_table, figures_table
-    from labelmem.logs.targets import check_file
     from labelmem.logs.vectors import VectorColumns
+    from labelmem.targets import check_file
 
     check_file(out)
     outcome = run(
@@ -82,13 +75,8 @@ def adapt_embeddings(
     if as_json:
         typer.echo(json.dumps(outcome, indent=2))
         return
-    from rich.console import Console
-
-    from labelmem.report.tables import to_rich
-
-    console = Console(highlight=False)
-    console.print(to_rich(figures_table(outcome)), to_rich(curve_table(outcome)))
-    for name, accuracy in outcome.get("baselines", {}).items():
-        typer.echo(f"guessing the label {name.replace('_', ' ')}: {accuracy:.1%} right")
-    if outcome["output"]:
-        typer.echo(f"predictions: {outcome['output']}")
+    guesses = outcome.get("baselines", {}).items()
+    show_figures(
+        outcome,
+        *(f"guessing the label {name.replace('_', ' ')}: {p:.1%} right" for name, p in guesses),
+    )

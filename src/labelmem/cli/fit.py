@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from labelmem.cli.shared import Device, SkipBad, Strict, policy_of, resolved
+from labelmem.cli.shared import Device, Header, SkipBad, Strict, policy_of, resolved
 
 __all__ = ["app"]
 
@@ -30,10 +30,7 @@ def fit(
             show_default="rows are in order",
         ),
     ] = None,
-    header: Annotated[
-        bool,
-        typer.Option(help="Whether a CSV file names its columns; if not, they are 1, 2, ..."),
-    ] = True,
+    header: Header = True,
     quick: Annotated[
         bool, typer.Option("--quick", help="A minute's work, to see what comes out.")
     ] = False,

@@ -73,8 +73,8 @@ def _entropy(p: Any) -> np.float32:
 
 
 @kernel
-def _features(cells: Any, inside: Any, time: int, log_fades: Any) -> Any:
-    """(F, K) of the labels in memory; ``inside`` (K,) is r of them."""
+def _features(w: Any, cells: Any, inside: Any, time: int, log_fades: Any) -> Any:
+    """(F, K) of the labels in memory, in the network's units; ``inside`` (K,) is r of them."""
     k, faded, parts = len(inside), len(log_fades), cells.size.shape[1]
     seen = np.empty((5 + faded + 2 * parts, k), np.float32)
     one, half = np.float32(1.0), np.float32(0.5)
@@ -100,14 +100,18 @@ def _features(cells: Any, inside: Any, time: int, log_fades: Any) -> Any:
             seen[5 + faded + part, i] = cosine
             match = max(cosine * cells.size[i, part], np.float32(0.0))
             seen[5 + faded + parts + part, i] = log(one + match)
+    for f in range(len(seen)):
+        mean, inverse = w.features_mean[f], one / w.features_spread[f]
+        for i in range(k):
+            seen[f, i] = (seen[f, i] - mean) * inverse
     return seen
 
 
 @kernel
 def _signals(
-    past: Any, logits: Any, shift: np.float32, r: Any, cells: Any, inside: Any, spare: Any
+    w: Any, past: Any, logits: Any, shift: np.float32, r: Any, cells: Any, inside: Any, spare: Any
 ) -> Any:
-    """(U,) of the stream; log r is ``logits`` less ``shift``, ``spare`` (W,) is used up."""
+    """(U,) of the stream, likewise; log r is ``logits`` less ``shift``, ``spare`` is used up."""
     k, parts, zero = len(inside), cells.size.shape[1], np.float32(0.0)
     overlap, entropy, best = total(inside), zero, np.float32(-math.inf)
     for y in range(len(logits)):
@@ -137,6 +141,8 @@ def _signals(
             match += max(cells.cosine[i, part] * cells.size[i, part], zero)
         seen[10 + len(past) + part] = best if k else zero
         seen[10 + len(past) + parts + part] = math.log(np.float32(1.0) + match) / 2
+    for u in range(len(seen)):
+        seen[u] = (seen[u] - w.signals_mean[u]) / w.signals_spread[u]
     return seen
 
 
@@ -150,6 +156,17 @@ def _spread_of(score: Any, s: Any) -> tuple[np.float32, np.float32]:
     for i in range(k):
         entropy -= s[i] * (score[i] - top - whole)
     return entropy / np.float32(2.0), -whole / np.float32(2.0)
+
+
+@kernel
+def _move(by: Any, mu: Any, features: Any, score: Any) -> None:
+    """Add to ``score`` (K,) the labels' ``features`` (F, K), weighed as mu has it."""
+    for f in range(len(features)):
+        moved = np.float32(0.0)
+        for j in range(len(mu)):
+            moved += mu[j] * by[j, f]
+        for i in range(len(score)):
+            score[i] += moved * features[f, i]
 
 
 @kernel
@@ -180,16 +197,10 @@ def stream_step(
         inside[i] = r[cells.names[i]]
     for i in range(k):
         score[i] = _log(cells.score[i])
-    signals = _signals(past, logits, top + whole, r, cells, inside, P)
-    for u in range(len(signals)):
-        signals[u] = (signals[u] - w.signals_mean[u]) / w.signals_spread[u]
+    signals = _signals(w, past, logits, top + whole, r, cells, inside, P)
     features = np.empty((0, 0), np.float32)
     if correct:
-        features = _features(cells, inside, time, log_fades)
-        for f in range(len(features)):
-            mean, inverse = w.features_mean[f], np.float32(1.0) / w.features_spread[f]
-            for i in range(k):
-                features[f, i] = (features[f, i] - mean) * inverse
+        features = _features(w, cells, inside, time, log_fades)
         scores(w, features, signals, score)
     entropy, most = _spread_of(score, guess)
     told = len(signals)
@@ -205,12 +216,7 @@ def stream_step(
     copy(next_mu, room)
     final = guess
     if correct:
-        for f in range(len(features)):
-            moved = np.float32(0.0)
-            for j in range(len(next_mu)):
-                moved += next_mu[j] * w.score_moved[j, f]
-            for i in range(k):
-                score[i] += moved * features[f, i]
+        _move(w.score_moved, next_mu, features, score)
         final = np.empty(k, np.float32)
         entropy, most = _spread_of(score, final)
     seen[told + 2], seen[told + 3] = entropy, most

@@ -11,7 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from labelmem.errors import MissingExtraError, StorageError
+from labelmem.errors import MissingExtraError
+from labelmem.targets import check_file
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -39,7 +40,7 @@ def run_command(out: Path, seed: int, quick: bool, json_target: str | None) -> N
     require_extras()
     for target in (out, json_target):
         if target is not None and target != "-":
-            check_writable(Path(target))
+            check_file(Path(target))
     from rich.console import Console
 
     from labelmem.demo.page import page_of
@@ -108,14 +109,6 @@ def require_extras() -> None:
         raise MissingExtraError(
             f"the demo needs {' and '.join(missing)}: pip install 'labelmem[demo]'"
         )
-
-
-def check_writable(path: Path) -> None:
-    """Refuse a target that cannot be a file, before any work is done."""
-    if path.is_dir():
-        raise StorageError(f"{path} is a folder; name a file to write to")
-    if not path.absolute().parent.is_dir():
-        raise StorageError(f"the folder of {path} does not exist; make it first")
 
 
 @contextmanager

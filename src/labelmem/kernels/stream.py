@@ -1,5 +1,5 @@
 # mypy: disable-error-code="no-untyped-def, untyped-decorator, no-untyped-call"
-"""A prediction of the stream combiner for many streams: ``stream_combiner.py`` in three kernels.
+"""A prediction of the stream combiner for many streams: ``stream_combiner`` in three kernels.
 
 One says what the streams are like (``kernels/look.py``), one scores the labels in memory, and one
 moves the recurrent state and decides.

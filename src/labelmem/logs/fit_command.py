@@ -20,9 +20,9 @@ from labelmem.logs.problems import Policy
 from labelmem.logs.recipe import VARIANTS, Recipe, recipe_for
 from labelmem.logs.rows import Columns
 from labelmem.logs.summary import summary_of
-from labelmem.logs.targets import check_free
 from labelmem.logs.words import counted
 from labelmem.logs.workshop import Workshop
+from labelmem.targets import check_free
 
 __all__ = ["digest_of", "fit_log"]
 

@@ -12,8 +12,8 @@ from typing import Any
 from torch import nn
 
 from labelmem.errors import StorageError
-from labelmem.logs.targets import check_free
 from labelmem.storage import load_state, save_state, write_file
+from labelmem.targets import check_free
 
 __all__ = ["Workshop"]
 
