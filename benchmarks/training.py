@@ -97,6 +97,7 @@ def gradients(made: Adapter, data: list[Recorded], given: argparse.Namespace) ->
     """The loss of all streams, and its slope by every weight."""
     trainer = trainer_of(made, data, given)
     assert isinstance(made.combiner, Combiner)
+    made.combiner.train()  # cuDNN's recurrences have no slopes otherwise
     made.combiner.zero_grad()
     total = torch.zeros((), device=made.device, dtype=torch.float64)
     for batch in trainer.train:
