@@ -14,29 +14,35 @@ from labelmem.report.result_markdown import markdown_of
 from labelmem.report.results import TableResults, load_results
 
 ROOT = Path(__file__).parents[2]
-HINT = "run `labelmem report --readme README.md` and commit the result"
+PAGES = ("README.md", "docs/results.md")
+HINT = f"run `labelmem report {' '.join(f'--readme {page}' for page in PAGES)}` and commit it"
 
 
-def committed() -> tuple[str, list[TableResults]]:
-    """The README and the records beside it."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    if not block_names(text):
-        pytest.skip("the README has no result tables")
-    if not list((ROOT / "results").glob("*.jsonl")):
-        pytest.skip("there are no records in results/")
+def committed(page: str) -> tuple[str, list[TableResults]]:
+    """A page with result blocks, and the records beside it."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert block_names(text), f"{page} has no result tables"
     return text, load_results(ROOT / "results")
 
 
-def test_the_readme_shows_what_is_recorded() -> None:
-    text, tables = committed()
+@pytest.mark.parametrize("page", PAGES)
+def test_the_pages_show_what_is_recorded(page: str) -> None:
+    text, tables = committed(page)
     assert updated(text, tables, datasets=False).stale == [], HINT
+
+
+def test_main_and_more_are_all_of_a_table() -> None:
+    for name in (table.name for table in load_results(ROOT / "results")):
+        both = {f"{name}:main" in (ROOT / PAGES[0]).read_text("utf-8")}
+        both.add(f"{name}:more" in (ROOT / PAGES[1]).read_text("utf-8"))
+        assert both == {True}, f"{name} is recorded, and not shown"
 
 
 @pytest.mark.data
 def test_the_readme_shows_the_data_sets_as_they_are() -> None:
     if not os.environ.get("LABELMEM_DATA"):
         pytest.skip("LABELMEM_DATA names no folder with the real data sets")
-    text, tables = committed()
+    text, tables = committed("README.md")
     assert "table1" not in updated(text, tables).stale, HINT
 
 
@@ -59,6 +65,17 @@ def test_a_block_is_made_from_the_records_and_the_rest_stays(tables: list[TableR
     assert "| **6.00** ±.15 (.250) |" in update.text
     again = updated(update.text, tables)
     assert again.stale == [] and again.text == update.text
+
+
+def test_the_parts_of_a_block(tables: list[TableResults]) -> None:
+    text = block("table2:main", "") + "\n" + block("table2:more", "")
+    update = updated(text, tables)
+    assert update.stale == ["table2:main", "table2:more"]
+    main, more = update.text.split("<!-- /results:table2:main -->")
+    assert "6.00" in main and "The runs" not in main
+    assert "The runs" in more and "every method on every data set" not in more
+    rows = {line for line in markdown_of(tables[0]).splitlines() if line.startswith("|")}
+    assert rows <= set(update.text.splitlines())
 
 
 def test_an_empty_block_is_filled(tables: list[TableResults]) -> None:

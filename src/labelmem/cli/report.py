@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -30,8 +30,11 @@ def report(
     ] = None,
     size: Annotated[str, typer.Option(help="Which runs to show: paper or smoke.")] = "paper",
     readme: Annotated[
-        Path | None,
-        typer.Option(help="A Markdown file whose result blocks are made anew.", show_default=False),
+        list[Path] | None,
+        typer.Option(
+            help="A Markdown file whose result blocks are made anew; may be said several times.",
+            show_default=False,
+        ),
     ] = None,
     plots: Annotated[
         Path | None,
@@ -55,9 +58,10 @@ def report(
     the newest settings count.
 
     A result block of a README stands between <!-- results:table2 --> and <!-- /results:table2 -->;
-    table1 is made from the data sets, where they are here.
+    table2:main has what matters most of a table, table2:more the rest; table1 is made from the data
+    sets, where they are here.
 
-      labelmem report --readme README.md
+      labelmem report --readme README.md --readme docs/results.md
 
       labelmem report --plots docs/plots
 
@@ -69,14 +73,14 @@ def report(
     from labelmem.report.results import load_results
 
     tables = load_results(results, size)
+    pages = readme or ([Path("README.md")] if check else [])
+    updates = {page: updated(_read(page), tables) for page in pages}
     if check:
-        readme = readme or Path("README.md")
-        _check(readme, updated(_read(readme), tables), as_json)
+        _check(updates, as_json)
         return
-    update = None if readme is None else updated(_read(readme), tables)
     written = _write(tables, out or results / "report", plots)
-    if readme is not None and update is not None:
-        _rewrite(readme, update)
+    for page, update in updates.items():
+        _rewrite(page, update)
     if as_json:
         from labelmem.report.result_files import as_plain
 
@@ -101,20 +105,25 @@ def _write(tables: Sequence[TableResults], out: Path, plots: Path | None) -> lis
     return written if plots is None else [*written, *write_plots(tables, plots)]
 
 
-def _check(readme: Path, update: Update, as_json: bool) -> None:
+def _check(updates: Mapping[Path, Update], as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps({"stale": update.stale, "skipped": update.skipped}, indent=2))
+        told = {
+            name: [block for update in updates.values() for block in getattr(update, name)]
+            for name in ("stale", "skipped")
+        }
+        typer.echo(json.dumps(told, indent=2))
     else:
-        _tell_skipped(update)
-        for name in update.stale:
-            typer.echo(
-                f"{readme}: the block results:{name} does not match the records; run "
-                f"`labelmem report --readme {readme}`",
-                err=True,
-            )
-        if not update.stale:
-            typer.echo(f"{readme} matches the records")
-    if update.stale:
+        for page, update in updates.items():
+            _tell_skipped(update)
+            for name in update.stale:
+                typer.echo(
+                    f"{page}: the block results:{name} does not match the records; run "
+                    f"`labelmem report --readme {page}`",
+                    err=True,
+                )
+            if not update.stale:
+                typer.echo(f"{page} matches the records")
+    if any(update.stale for update in updates.values()):
         raise typer.Exit(1)
 
 

@@ -1,7 +1,8 @@
 """The result tables inside a README, between marks, always as the records say.
 
 A block stands between ``<!-- results:NAME -->`` and ``<!-- /results:NAME -->``; its name is that of
-a recorded table, or ``table1`` for the figures of the data sets themselves.
+a recorded table, or ``table1`` for the figures of the data sets themselves. ``NAME:main`` has what
+matters most of a table, ``NAME:more`` the rest.
 """
 
 from __future__ import annotations
@@ -9,16 +10,18 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from labelmem.errors import ConfigError
-from labelmem.report.result_markdown import markdown_of
+from labelmem.report.result_markdown import Part, markdown_of
 from labelmem.report.results import TableResults
 
 __all__ = ["Update", "block_names", "updated"]
 
-OPENING = re.compile(r"^<!-- results:([\w.-]+) -->$", re.MULTILINE)
+NAME = r"[\w.-]+(?::(?:main|more))?"
+OPENING = re.compile(rf"^<!-- results:({NAME}) -->$", re.MULTILINE)
 BLOCK = re.compile(
-    r"^(?P<opening><!-- results:(?P<name>[\w.-]+) -->\n)"
+    rf"^(?P<opening><!-- results:(?P<name>{NAME}) -->\n)"
     r"(?P<content>.*?)"
     r"(?P<closing>^<!-- /results:(?P=name) -->$)",
     re.MULTILINE | re.DOTALL,
@@ -92,10 +95,11 @@ def updated(text: str, tables: Sequence[TableResults], datasets: bool = True) ->
     return Update(BLOCK.sub(renew, text), stale, skipped)
 
 
-def _recorded(name: str, tables: Sequence[TableResults]) -> str:
+def _recorded(block: str, tables: Sequence[TableResults]) -> str:
+    name, _, part = block.partition(":")
     for table in tables:
         if table.name == name:
-            return markdown_of(table)
+            return markdown_of(table, cast(Part, part or "all"))
     known = ", ".join(table.name for table in tables)
     raise ConfigError(
         f"there is a block results:{name}, but no record of {name} at this size; recorded are "

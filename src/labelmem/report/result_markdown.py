@@ -1,6 +1,8 @@
-"""Recorded results in Markdown: short for a README, or with every figure."""
+"""Recorded results in Markdown: what matters most for a README, the rest, or every figure."""
 
 from __future__ import annotations
+
+from typing import Literal
 
 from labelmem.report.result_ablation import ablation_of
 from labelmem.report.result_grid import grid_of, printed_of
@@ -11,30 +13,52 @@ from labelmem.report.result_tables import NOTE, caption_of, notes_of, table_of
 from labelmem.report.results import DatasetResults, TableResults
 from labelmem.report.tables import Table, to_markdown
 
-__all__ = ["full_markdown_of", "markdown_of"]
+__all__ = ["Part", "full_markdown_of", "markdown_of"]
 
 
-def markdown_of(results: TableResults) -> str:
-    """A table for a README: methods by data sets, the paper's figures, costs, and variants."""
-    if len(results.table.datasets) == 1 and not results.only_ablation:
-        return _of_one(results, results.datasets[0])
-    tables: list[Table | None] = []
+Part = Literal["all", "main", "more"]
+
+
+def markdown_of(results: TableResults, part: Part = "all") -> str:
+    """A table in Markdown.
+
+    Parameters
+    ----------
+    part
+        ``main``: methods by data sets and the paper's figures, or the first table where there is
+        one data set. ``more``: leads, costs, variants, other blocks, and how the runs were made.
+    """
+    one = len(results.table.datasets) == 1 and not results.only_ablation
+    main, more = _of_one(results) if one else _of_several(results)
+    tables = {"main": main, "more": more, "all": [*main, *more]}[part]
+    texts = [_with_words(table) for table in tables if table is not None]
+    if part != "main":
+        texts.append(_made_from(results))
+    if part == "all":  # a page of several parts says it once
+        texts.append(NOTE)
+    return "\n\n".join(texts)
+
+
+Tables = list[Table | None]
+
+
+def _of_several(results: TableResults) -> tuple[Tables, Tables]:
+    main: Tables = []
+    more: Tables = []
     if not results.only_ablation:
         times = [parts_of(results, one) for one in results.datasets]
         # Times in parts say more than sums.
         times = times if any(times) else [speed_of(results)]
-        tables += [grid_of(results), lead_of(results), printed_of(results), *times]
-    tables.append(ablation_of(results))
-    parts = [_with_words(table) for table in tables if table is not None]
-    parts += [_with_words(table) for one in results.datasets for table in _blocks(results, one)]
-    return "\n\n".join([*parts, _made_from(results), NOTE])
+        main = [grid_of(results), printed_of(results)]
+        more = [lead_of(results), *times]
+    more.append(ablation_of(results))
+    return main, more + [table for one in results.datasets for table in _blocks(results, one)]
 
 
-def _of_one(results: TableResults, dataset: DatasetResults) -> str:
+def _of_one(results: TableResults) -> tuple[Tables, Tables]:
     """A table of one data set has room for all its metrics."""
-    tables = [table_of(results, dataset), *_blocks(results, dataset), ablation_of(results)]
-    parts = [_with_words(table) for table in tables if table is not None]
-    return "\n\n".join([*parts, _made_from(results), NOTE])
+    (dataset,) = results.datasets
+    return [table_of(results, dataset)], [*_blocks(results, dataset), ablation_of(results)]
 
 
 def _blocks(results: TableResults, dataset: DatasetResults) -> list[Table]:
