@@ -19,6 +19,10 @@ def events(seed: int, count: int, labels: int = 3) -> list[tuple[np.ndarray, int
     return [(lifted(rng.normal(size=2) + 2 * np.array([y, -y]), 2), y) for y in ys]
 
 
+def opinions_of(together: Together, h: np.ndarray) -> np.ndarray:
+    return together.opinions(h, together.memory.look(h))
+
+
 def slow_pool(belief: list[float], opinions: list[list[float]]) -> list[float]:
     """Products of powers, label by label."""
     weights = [
@@ -32,7 +36,7 @@ def test_probabilities_are_products_of_powers_of_the_opinions() -> None:
     together = Together(TOGETHER, 3, 50)
     for t, (h, y) in enumerate(events(0, 60)):
         if t:
-            opinions = together.opinions(h)
+            opinions = opinions_of(together, h)
             assert opinions.shape == (3, len(together.space))
             assert opinions.max(axis=1).tolist() == [0.0] * 3 and opinions.min() >= -6.0
             expected = slow_pool(together.belief.tolist(), opinions.tolist())
@@ -48,7 +52,7 @@ def test_opinions_are_those_of_the_three() -> None:
     s, votes = together.memory.read(h), together.recent.read(h, 3)
     scores = together.moments.scores(h)
     expected = [scores - scores.max(), np.log(s / s.max()), np.log(votes / votes.max())]
-    np.testing.assert_allclose(together.opinions(h), np.maximum(expected, -6.0), atol=1e-9)
+    np.testing.assert_allclose(opinions_of(together, h), np.maximum(expected, -6.0), atol=1e-9)
 
 
 def test_belief_follows_the_gradient_of_the_likelihood() -> None:
@@ -57,7 +61,7 @@ def test_belief_follows_the_gradient_of_the_likelihood() -> None:
     for h, y in stream:
         together.learn(h, y)
     h, y = stream[7]
-    opinions, before = together.opinions(h).tolist(), together.belief.copy()
+    opinions, before = opinions_of(together, h).tolist(), together.belief.copy()
     index = together.space.names(3).index(y)
     step, slope = 1e-6, []
     for k in range(3):
@@ -119,9 +123,9 @@ def test_widening_changes_no_answer_of_the_memory_and_of_the_last_events() -> No
     together = Together(TOGETHER, 3, 50)
     for h, y in events(5, 40):
         together.learn(h, y)
-    before = together.opinions(h)
+    before = opinions_of(together, h)
     together.widen(5)
-    after = together.opinions(np.append(h, [0.0, 0.0]))
+    after = opinions_of(together, np.append(h, [0.0, 0.0]))
     np.testing.assert_allclose(after[1:], before[1:], atol=1e-12)
     assert together.read(np.append(h, [0.0, 0.0])).sum() == pytest.approx(1.0)
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import Any
 
 import numpy as np
 
 from labelmem.config import MemoryConfig
-from labelmem.interop.small_memory import Array, SmallMemory
+from labelmem.interop.small_memory import SmallMemory
+from labelmem.interop.vectors import Array, softmax
 from labelmem.labels import KnownLabels, LabelSpace, plain
 
-__all__ = ["ALONE", "CONSTANT", "Alone", "lifted"]
+__all__ = ["ALONE", "CONSTANT", "Alone", "lift", "lifted"]
 
 ALONE = MemoryConfig(lam=20.0, delta=0.5, margin=4.0, cells_per_label=20)
 """How a memory reads and writes when nothing else decides: sharper, and with cells to spare.
@@ -42,9 +44,15 @@ def lifted(x: Array, features: int) -> Array:
     >>> lifted(np.array([2.0, 0.0, 4.0, 0.0]), features=4)
     array([0.7, 1. , 0. , 2. , 0. ])
     """
-    h = np.empty((*x.shape[:-1], 1 + x.shape[-1]))
+    h = np.zeros((*x.shape[:-1], 1 + x.shape[-1]))
+    h[..., 1:] = x
+    return lift(h, features)
+
+
+def lift(h: Array, features: int) -> Array:
+    """:func:`lifted` in place, for features that have left the first place of ``h`` free."""
+    h /= max(1, features) ** 0.5
     h[..., 0] = CONSTANT
-    h[..., 1:] = x / max(1, features) ** 0.5
     return h
 
 
@@ -68,10 +76,18 @@ class Alone:
         """Make the vectors longer if need be; those of the past are zero there."""
         self.memory.widen(dim)
 
+    def scores(self, h: Array) -> Array:
+        """Logarithms (L,) of the probabilities for one h (d,), up to a constant."""
+        # A new label is always written, so that all of them have their place.
+        return self.memory.look(h)[0]
+
     def read(self, h: Array) -> Array:
         """Probabilities (L,) of the labels of ``space`` for one h (d,). Changes nothing."""
-        # A new label is always written, so that all of them have their place.
-        return self.memory.read(h)
+        return softmax(self.scores(h)) if len(self.space) else np.zeros(0)
+
+    def guess(self, h: Array) -> Any:
+        """The most probable label for one h (d,), None while none is known. Changes nothing."""
+        return self.space.name(int(self.scores(h).argmax())) if len(self.space) else None
 
     def probs(self, h: Array) -> Array:
         """The same (n, L) for each h (n, d)."""

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from labelmem.errors import InputError
-from labelmem.interop.small_memory import Array
+from labelmem.interop.vectors import Array
 
 __all__ = ["Features"]
+
+_PLAIN = frozenset({float, int, bool, np.float64})  # an array is made of them without a question
 
 
 class Features:
@@ -24,6 +26,8 @@ class Features:
     ----------
     names
         Features that have their places from the start, in this order.
+    before
+        How many zeros come first, to be filled in by whoever asks for the vector.
 
     Examples
     --------
@@ -33,8 +37,9 @@ class Features:
     (array([ 0., 31.]), 1)
     """
 
-    def __init__(self, names: Iterable[Hashable] = ()) -> None:
+    def __init__(self, names: Iterable[Hashable] = (), before: int = 0) -> None:
         self.places = {name: place for place, name in enumerate(names)}
+        self._before = [0.0] * before
 
     def __len__(self) -> int:
         return len(self.places)
@@ -53,14 +58,22 @@ class Features:
         InputError
             If a value is no finite number.
         """
-        values, known = np.zeros(len(self.places)), 0
+        # As a rule all are there and plain.
+        row: list[Any] = [*map(x.get, self.places)]
+        if _PLAIN.issuperset(map(type, row)) and math.isfinite(sum(row)):
+            return np.array(self._before + row, dtype=np.float64), len(row)
+        return self._one_by_one(x)
+
+    def _one_by_one(self, x: Mapping[Hashable, Any]) -> tuple[Array, int]:
+        first, known = len(self._before), 0
+        values = np.zeros(first + len(self.places))
         for name, value in x.items():
             place = self.places.get(name)
             if place is None or value is None:
                 continue
             number = _number(name, value)
             if number == number:  # NaN is a value that is missing
-                values[place] = number
+                values[first + place] = number
                 known += 1
         return values, known
 

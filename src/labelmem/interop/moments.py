@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from labelmem.interop.small_memory import Array
+from labelmem.interop.vectors import Array
 
 __all__ = ["Moments"]
 
@@ -39,15 +39,24 @@ class Moments:
     def __init__(self, dim: int) -> None:
         self.count: list[int] = []
         self.mean = np.zeros((0, dim - 1))
-        self.spread = np.zeros((0, dim - 1))  # sums of squared distances to the mean
-        self.precision = np.zeros((0, dim - 1))  # half of one over the variance
+        self.spread = np.zeros((0, dim - 1))  # sums of squares around the mean, the imagined too
+        self.precision = np.zeros((0, dim - 1))  # one over the variance
         self.height = np.zeros(0)  # the score at the mean
+        self._measure(dim)
+
+    def _measure(self, dim: int) -> None:
+        self._ordinary = 1 / max(1, dim - 1)
+        self._most = np.full(dim - 1, 1 / (_LEAST * self._ordinary))  # of the precision
+        self._halves = np.full(dim - 1, 0.5)  # a product with it is half a sum
 
     def widen(self, dim: int) -> None:
         """Make the vectors longer if need be; those of the past are zero there."""
-        more = dim - 1 - self.mean.shape[1]
+        before, more = self._ordinary, dim - 1 - self.mean.shape[1]
         if more > 0:
             self._pad(((0, 0), (0, more)))
+            self._measure(dim)
+            self.spread[:, :-more] += self._ordinary - before
+            self.spread[:, -more:] = self._ordinary
             for y in range(len(self.count)):
                 self._refresh(y)
 
@@ -56,7 +65,7 @@ class Moments:
         away = h[1:] - self.mean
         away *= away
         away *= self.precision
-        scores: Array = self.height - np.add.reduce(away, axis=1)
+        scores: Array = self.height - away.dot(self._halves)
         return scores
 
     def learn(self, h: Array, y: int) -> None:
@@ -64,23 +73,22 @@ class Moments:
         if y == len(self.count):
             self.count.append(0)
             self._pad(((0, 1), (0, 0)))
-            self.height = np.pad(self.height, (0, 1))
+            self.spread[y] = self._ordinary
+            self.height = np.append(self.height, 0.0)
         self.count[y] = n = self.count[y] + 1
-        away = h[1:] - self.mean[y]
-        self.mean[y] += away / n
-        away *= away
-        away *= 1 - 1 / n
-        self.spread[y] += away
+        x, mean, spread = h[1:], self.mean[y], self.spread[y]
+        away = x - mean
+        mean += away / n
+        away *= x - mean
+        spread += away
         self._refresh(y)
 
     def _refresh(self, y: int) -> None:
         """What reading needs of one label, from its sums."""
-        n, ordinary = self.count[y], 1 / max(1, self.mean.shape[1])
-        variance = self.spread[y] + ordinary
-        variance /= n + 1
-        np.maximum(variance, _LEAST * ordinary, out=variance)
-        np.divide(0.5, variance, out=self.precision[y])
-        self.height[y] = math.log(n) - 0.5 * float(np.add.reduce(np.log(variance)))
+        n, precision = self.count[y], self.precision[y]
+        np.divide(n + 1, self.spread[y], out=precision)
+        np.minimum(precision, self._most, out=precision)
+        self.height[y] = math.log(n) + np.log(precision).dot(self._halves)
 
     def _pad(self, more: tuple[tuple[int, int], tuple[int, int]]) -> None:
         parts = self.mean, self.spread, self.precision

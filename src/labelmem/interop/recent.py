@@ -6,10 +6,11 @@ import math
 
 import numpy as np
 
-from labelmem.interop.small_memory import Array
+from labelmem.interop.vectors import Array
 
 __all__ = ["Recent"]
 
+_FIRST = 64  # events there is room for at first; it is doubled until the window is full
 _NEAREST = 5  # as many as river's and scikit-learn's neighbours ask
 _ROOM = 2**18  # numbers kept at most: of very long vectors, fewer are kept
 _SAME = 1e-14  # of a squared length: two vectors closer than that are one
@@ -42,54 +43,55 @@ class Recent:
     def __init__(self, window: int, dim: int) -> None:
         self.window = window
         self.seen = 0
-        self.minus_two_h = np.zeros((0, dim))
-        self.square = np.zeros(0)  # of the length of h
+        # One column for each event: with few features that product is much the faster one.
+        self.h = np.zeros((dim, 0))
+        self.half_square = np.zeros(0)  # of the length of h; infinite where there is no event
         self.y = np.zeros(0, dtype=np.int64)
-        self._resize(dim)
+        self._resize(dim, _FIRST)
 
     def __len__(self) -> int:
         return min(self.seen, len(self.y))
 
     def widen(self, dim: int) -> None:
         """Make the vectors longer if need be; what is kept is zero there."""
-        if dim > self.minus_two_h.shape[1]:
-            self._resize(dim)
+        if dim > len(self.h):
+            self._resize(dim, len(self.y))
 
     def read(self, h: Array, labels: int) -> Array:
         """Probabilities (labels,) for ``h`` (d,), from one event on."""
-        n = len(self)
-        far = self.minus_two_h[:n] @ h
-        far += self.square[:n]
-        square = float(h @ h)
+        far = h.dot(self.h)
+        np.subtract(self.half_square, far, out=far)  # half the squared distance, less that of h
+        square = float(h.dot(h))
         least = _SAME * square + _TINY
-        asked = min(n, _NEAREST)
-        votes, cast = [0.0] * labels, 0.0
+        asked = min(self.seen, len(far), _NEAREST)
+        votes, cast = [], 0.0
         for _ in range(asked):  # looking for the smallest five times is faster than a partition
             i = far.argmin()
-            vote = 1.0 / math.sqrt(max(float(far[i]) + square, least))
-            votes[self.y[i]] += vote
-            cast += vote
+            distance = math.sqrt(max(2.0 * far.item(i) + square, least))
+            votes.append((self.y[i], 1.0 / distance))
+            cast += 1.0 / distance
             far[i] = math.inf
-        probs = np.array(votes)
-        probs *= asked / (cast * (asked + 1))
-        probs += 1.0 / (labels * (asked + 1))
-        return probs
+        share = asked / (cast * (asked + 1))
+        probs = [1.0 / (labels * (asked + 1))] * labels
+        for y, vote in votes:
+            probs[y] += share * vote
+        return np.array(probs)
 
     def learn(self, h: Array, y: int) -> None:
         """Keep that the label of ``h`` (d,) was ``y``."""
+        if self.seen == len(self.y):
+            self._resize(len(h), 2 * len(self.y))
         slot = self.seen % len(self.y)
-        np.multiply(h, -2.0, out=self.minus_two_h[slot])
-        self.square[slot] = h @ h
-        self.y[slot] = y
+        self.h[:, slot], self.half_square[slot], self.y[slot] = h, 0.5 * h.dot(h), y
         self.seen += 1
 
-    def _resize(self, dim: int) -> None:
-        """Room for vectors of this length: the last events move over, the oldest first."""
-        rows = max(1, min(self.window, _ROOM // dim))
-        kept = np.arange(max(0, self.seen - min(rows, len(self))), self.seen) % max(1, len(self.y))
-        before = self.minus_two_h, self.square, self.y
-        self.minus_two_h = np.zeros((rows, dim))
-        self.square, self.y = np.zeros(rows), np.zeros(rows, dtype=np.int64)
-        self.seen = len(kept)
-        self.minus_two_h[: self.seen, : before[0].shape[1]] = before[0][kept]
-        self.square[: self.seen], self.y[: self.seen] = before[1][kept], before[2][kept]
+    def _resize(self, dim: int, room: int) -> None:
+        """Room for so many vectors of this length: the last events move over, the oldest first."""
+        room = max(1, min(room, self.window, _ROOM // dim))
+        kept = np.arange(max(0, self.seen - min(room, len(self))), self.seen) % max(1, len(self.y))
+        n, before = len(kept), (self.h, self.half_square, self.y)
+        self.h = np.zeros((dim, room))
+        self.half_square, self.y = np.full(room, math.inf), np.zeros(room, dtype=np.int64)
+        self.h[: len(before[0]), :n] = before[0][:, kept]
+        self.half_square[:n], self.y[:n] = before[1][kept], before[2][kept]
+        self.seen = n

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from labelmem.config import MemoryConfig
 from labelmem.errors import ConfigError, MissingExtraError
-from labelmem.interop.alone import Alone, lifted
+from labelmem.interop.alone import Alone, lift
 from labelmem.interop.features import Features
-from labelmem.interop.small_memory import Array
 from labelmem.interop.together import without_a_model
+from labelmem.interop.vectors import Array
 
 try:
     from river import base
@@ -87,7 +87,7 @@ class LabelMemClassifier(base.Classifier):
         self.memory = memory
         self.theta = theta
         self.window = window
-        self._features = Features(features or ())
+        self._features = Features(features or (), before=1 if model is None else 0)
         self._learner: Alone | Worn | None = None
 
     @property
@@ -102,6 +102,14 @@ class LabelMemClassifier(base.Classifier):
                 self._features.meet(x)
                 learner.widen(1 + len(self._features))
         learner.learn(self._vector(learner, x), y)
+
+    def predict_one(self, x: Mapping[Hashable, Any], **kwargs: Any) -> Any:
+        """The most probable label for the features ``x``; None while none is known."""
+        learner = self._started()
+        # Without a model there is no need of probabilities to see which is the largest.
+        if isinstance(learner, Alone):
+            return learner.guess(self._vector(learner, x))
+        return super().predict_one(dict(x), **kwargs)
 
     def predict_proba_one(self, x: Mapping[Hashable, Any], **kwargs: Any) -> dict[Any, float]:
         """The probability of each label for the features ``x``; empty while none is known."""
@@ -131,4 +139,4 @@ class LabelMemClassifier(base.Classifier):
 
     def _vector(self, learner: Alone | Worn, x: Mapping[Hashable, Any]) -> Array:
         values, known = self._features.vector(x)
-        return lifted(values, known) if isinstance(learner, Alone) else values
+        return lift(values, known) if isinstance(learner, Alone) else values

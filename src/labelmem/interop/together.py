@@ -11,7 +11,8 @@ from labelmem.errors import ConfigError
 from labelmem.interop.alone import ALONE, Alone
 from labelmem.interop.moments import Moments
 from labelmem.interop.recent import Recent
-from labelmem.interop.small_memory import Array, softmax
+from labelmem.interop.small_memory import Look
+from labelmem.interop.vectors import Array, softmax
 from labelmem.labels import plain
 
 __all__ = ["TOGETHER", "Together", "without_a_model"]
@@ -92,33 +93,39 @@ class Together(Alone):
         self.moments.widen(dim)
         self.recent.widen(dim)
 
-    def read(self, h: Array) -> Array:
-        """Probabilities (L,) of the labels of ``space`` for one h (d,). Changes nothing."""
-        return softmax(self.belief @ self.opinions(h)) if len(self.space) else np.zeros(0)
+    def scores(self, h: Array) -> Array:
+        """Logarithms (L,) of the probabilities for one h (d,), up to a constant."""
+        scores: Array = self.belief.dot(self.opinions(h, self.memory.look(h)))
+        return scores
 
     def learn(self, h: Array, y: Hashable) -> None:
         """Learn that the label of h (d,) is ``y``, which may be new."""
         known, time = len(self.space), self.memory.time
-        index = self.space.add(plain(y))
+        index, look = self.space.add(plain(y)), self.memory.look(h)
         if index < known and (time < _OFTEN or time % _SELDOM == 0):
-            self._believe(self.opinions(h), index)
-        self.memory.learn(h, index)
+            self._believe(self.opinions(h, look), index)
+        self.memory.learn(h, index, look)
         self.moments.learn(h, index)
         self.recent.learn(h, index)
 
-    def opinions(self, h: Array) -> Array:
-        """Logarithms (3, L) of what moments, memory and recent events say, the best label at 0."""
-        L = self.memory.labels
-        log = np.empty((3, L))
-        log[0] = self.moments.scores(h)
-        log[1] = self.memory.scores(h)
-        np.log(self.recent.read(h, L), out=log[2])
+    def opinions(self, h: Array, look: Look) -> Array:
+        """Logarithms (3, L) of what moments, memory and recent events say, the best label at 0.
+
+        Parameters
+        ----------
+        look
+            What the memory found for ``h``.
+        """
+        scores = look[0]
+        log = np.empty((3, len(scores)))
+        log[0], log[1] = self.moments.scores(h), scores
+        np.log(self.recent.read(h, len(scores)), out=log[2])
         log -= np.maximum.reduce(log, axis=1, keepdims=True)
         np.maximum(log, _LEAST, out=log)
         return log
 
     def _believe(self, opinions: Array, y: int) -> None:
         """A step up the gradient of log P(y); nobody is believed to say the opposite of truth."""
-        P = softmax(self.belief @ opinions)
-        self.belief += _RATE * (opinions[:, y] - opinions @ P)
+        P = softmax(self.belief.dot(opinions))
+        self.belief += _RATE * (opinions[:, y] - opinions.dot(P))
         np.maximum(self.belief, 0.0, out=self.belief)

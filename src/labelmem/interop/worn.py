@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from labelmem.adapter import Adapter
 from labelmem.config import MemoryConfig
-from labelmem.interop.small_memory import Array
+from labelmem.interop.vectors import Array
 from labelmem.labels import LabelSpace, plain
 
 __all__ = ["Worn"]
