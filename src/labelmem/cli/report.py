@@ -39,7 +39,7 @@ def report(
     plots: Annotated[
         Path | None,
         typer.Option(
-            help="A folder for the plots over the stream as SVG, for documents to include.",
+            help="A folder for plots as SVG that documents include.",
             show_default=False,
         ),
     ] = None,

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from labelmem.experiments.records import Record
 from labelmem.report.palette import look_of, looks
-from labelmem.report.plots import Axis, Series, lines
+from labelmem.report.plots import Axis, Series, lines, paths
 from labelmem.report.result_plots import Drawing
 from labelmem.report.results import DatasetResults, TableResults
 
 __all__ = ["image_drawings"]
 
 RARE = "accuracy_rare_at_"
+PARTS = ("accuracy_seen", "accuracy_new")
+"""What theta trades for each other."""
 AGAINST = ("lmn-theta-fixed", "lmn-fixed")
 """Rows whose trade-off is drawn, the first that has one: it should have the key of ``lmn``."""
 
@@ -36,29 +39,26 @@ def _tradeoff(
     name: str, method: str, records: Sequence[Record], trained: Sequence[Record]
 ) -> Drawing:
     """New against seen labels: a line of thetas for each margin, and the trained combiner."""
-    series = []
     margins = dict.fromkeys(point["margin"] for point in records[0]["tradeoff"])
-    for number, margin in enumerate(margins):
-        x, y = (_along(records, margin, part) for part in ("accuracy_seen", "accuracy_new"))
+    series = []
+    for number, margin in enumerate(sorted(margins, key=_width)):
+        x, y = (_along(records, margin, part) for part in PARTS)
         series.append(Series(f"margin {margin}", x, y, look_of(number)))
-    figure = lines(
-        series,
-        Axis("accuracy, seen labels", percent=True),
-        Axis("accuracy, new labels", percent=True),
-    )
     sees = (
         f"Each line is {method} at one margin, theta going from the network alone to the memory "
         "alone. Right and up is better."
     )
     if trained:
-        at = [_mean(trained, part) for part in ("accuracy_seen", "accuracy_new")]
-        axes, look = figure.axes[0], looks(["lmn"])["lmn"]
-        axes.plot(at[:1], at[1:], look.marker, color=look.hex, markersize=9, zorder=4)
-        axes.annotate("lmn", (at[0], at[1]), (-8, 8), textcoords="offset points", ha="right")
-        axes.margins(x=0.05)
-        axes.autoscale()
+        x, y = ([_mean(trained, part)] for part in PARTS)
+        series.append(Series("lmn", x, y, looks(["lmn"])["lmn"], strong=True))
         sees += " The mark is lmn with its trained combiner."
-    return Drawing(name, "New against seen labels.", sees, figure)
+    axes = [Axis(f"accuracy, {which} labels", percent=True) for which in ("seen", "new")]
+    return Drawing(name, "New against seen labels.", sees, paths(series, *axes))
+
+
+def _width(margin: object) -> float:
+    """Margins in order; the one that is always missed comes last."""
+    return float(margin) if isinstance(margin, int | float) else math.inf
 
 
 def _along(records: Sequence[Record], margin: object, part: str) -> list[float]:

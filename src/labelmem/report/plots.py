@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Axis", "Series", "bars", "lines", "points", "save_png", "to_svg"]
+__all__ = ["Axis", "Series", "bars", "lines", "paths", "points", "save_png", "to_svg"]
 
 _STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",  # text stays text: it can be searched, read aloud and recoloured
@@ -93,6 +93,29 @@ def lines(series: Sequence[Series], x: Axis, y: Axis) -> Figure:
         axes.margins(x=0)
         _limit(axes, x, y)
         _name_ends(figure, axes, [one for one in series if len(one.x)])
+    return figure
+
+
+def paths(series: Sequence[Series], x: Axis, y: Axis) -> Figure:
+    """Curves in a plane that end anywhere, and so are named in a legend; one point is a mark."""
+    with _style():
+        figure, axes = _canvas(x, y)
+        for one in series:
+            alone = len(one.x) == 1
+            axes.plot(
+                one.x,
+                one.y,
+                color=one.look.hex,
+                linestyle="" if alone else one.look.dash,
+                marker=one.look.marker if alone else "",
+                markersize=9,
+                linewidth=_weight(one, (0.9, 1.6, 2.4)),
+                zorder=_weight(one, (1.5, 2, 3)),
+                label=one.name,
+            )
+        axes.margins(0.05)
+        _limit(axes, x, y)
+        axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
     return figure
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from labelmem.errors import StorageError
+from labelmem.report.image_plots import image_drawings
 from labelmem.report.plots import save_png, to_svg
 from labelmem.report.result_markdown import full_markdown_of
 from labelmem.report.result_page import page_of
@@ -23,7 +24,10 @@ def write_report(tables: Sequence[TableResults], out: str | Path) -> list[Path]:
     """Write ``index.html``, ``tables.md`` and the plots into a folder; returns the files."""
     # All is drawn before the first file is touched.
     drawings = {
-        (table.name, dataset.dataset): list(drawings_of(table, dataset))
+        (table.name, dataset.dataset): [
+            *drawings_of(table, dataset),
+            *image_drawings(table, dataset),
+        ]
         for table in tables
         for dataset in table.datasets
     }
@@ -40,12 +44,16 @@ def write_report(tables: Sequence[TableResults], out: str | Path) -> list[Path]:
 
 
 def write_plots(tables: Sequence[TableResults], out: str | Path) -> list[Path]:
-    """Write the plots over the stream and over the size of the memory, for documents to include."""
+    """Write the plots that documents include: over the stream, over memory size, of pictures."""
     drawn = [
-        plot(table, dataset)
+        drawing
         for table in tables
         for dataset in table.datasets
-        for plot in (position_of, memory_of)
+        for drawing in (
+            position_of(table, dataset),
+            memory_of(table, dataset),
+            *image_drawings(table, dataset),
+        )
     ]
     texts = {one.name: to_svg(one.figure, ground="white") for one in drawn if one is not None}
     folder = _made(Path(out))

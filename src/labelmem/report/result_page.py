@@ -8,7 +8,6 @@ from importlib import import_module
 from importlib.util import find_spec
 
 from labelmem.experiments.records import Record
-from labelmem.report.image_plots import image_drawings
 from labelmem.report.metric import metric_of
 from labelmem.report.page import Page
 from labelmem.report.picture_strips import add_strips
@@ -85,9 +84,8 @@ def _dataset(
         page.table(parts, intervals=False)
     command = escape(table.command(dataset.dataset))
     page.raw(f"<p>Made by <code>{command}</code></p>")
-    drawn = [*drawings, *image_drawings(table, dataset)]
-    if drawn:
-        page.figures(*((one.svg, one.title, one.sees) for one in drawn))
+    if drawings:
+        page.figures(*((one.svg, one.title, one.sees) for one in drawings))
     add_strips(page, dataset)
 
 
