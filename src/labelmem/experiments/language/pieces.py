@@ -42,13 +42,13 @@ class Piece:
     @cached_property
     def log_r_other(self) -> Tensor:
         """(n, C) of the best word that did not come."""
-        top = self.log_r.topk(2, dim=2)
-        return torch.where(top.indices[..., 0] == self.y, top.values[..., 1], top.values[..., 0])
+        return self.log_r.scatter(2, self.y[..., None], -torch.inf).amax(2)
 
     @cached_property
     def entropy(self) -> Tensor:
         """(n, C) of the model's belief, in nats."""
-        return -(self.log_r.exp() * self.log_r.clamp(min=-1e4)).sum(2)
+        found: Tensor = torch.special.entr(self.log_r.exp()).sum(2)
+        return found
 
 
 @torch.no_grad()
