@@ -17,15 +17,10 @@ from labelmem.errors import ConfigError
 from labelmem.experiments.language.answer import Answer, Recalled
 from labelmem.experiments.language.cache import NeuralCache
 from labelmem.experiments.language.cells import Cells
-from labelmem.experiments.language.fit_recall import (
-    Reading,
-    RecallOptions,
-    fit_recall,
-    recall_loss,
-    track_starts,
-)
-from labelmem.experiments.language.known_writes import Held, Passage
+from labelmem.experiments.language.fit_recall import RecallOptions, fit_recall, recall_loss
+from labelmem.experiments.language.known_writes import Entries, Held, Passage
 from labelmem.experiments.language.ledger import Ledger
+from labelmem.experiments.language.lessons import Reading, resumed, track_starts
 from labelmem.experiments.language.lockstep import Lockstep
 from labelmem.experiments.language.memory_of_text import TextMemory, TextMemoryOptions
 from labelmem.experiments.language.method import Beside
@@ -214,7 +209,8 @@ def test_known_writes_by_loops(keep: float, capacity: int, touch: bool) -> None:
     for start in range(0, 90, steps):
         part = slice(start, start + steps)
         facts = torch.tensor(words[part], dtype=torch.float32)[None, :, None]
-        passage = Passage(held, [ledger.advance(words[part], write[part])], facts, keep)
+        entries = Entries.of([ledger.advance(words[part], write[part])], keys)
+        passage = Passage(held, entries, facts, keep)
         cos = passage.cosines(keys[:, part], held.v)
         mapped = passage.cosines(keys[:, part] @ narrow, held.v @ narrow)
         for t in range(steps):
@@ -346,7 +342,28 @@ def test_tracks_begin_with_the_memory_of_all_before() -> None:
         torch.testing.assert_close(shifted[alive], slow.held.facts[alive])
         before = 0 if track == 0 else int(words[30 * track - 1])
         (piece,) = pieces(model(), words[30 * track : 30 * track + 30], 1, before)
-        slow.skip(replace(piece, start=30 * track))
+        later = replace(piece, start=30 * track)
+        slow.skip(later, slow.enter(later))
+
+
+def test_lessons_are_what_the_text_says() -> None:
+    options, words, reader = TextMemoryOptions(capacity=4, margin=0.5, keep=0.8), text(93), recall()
+    reading = Reading(model(), words, 0, options)
+    starts = track_starts(reader, reading, tracks=3)
+    memory, again = (resumed(reader, options, starts) for _ in range(2))
+    lessons = reading.lessons(resumed(reader, options, starts), 8)
+    read = list(pieces(model(), words, 3, 0, steps=8))
+    for piece, lesson in zip(read, lessons, strict=True):
+        whole = Answer(piece.y, piece.log_r, memory.run(piece)).nats()
+        torch.testing.assert_close(lesson.nats(again), whole, rtol=0, atol=0)
+        assert lesson.piece.start == piece.start
+    assert reading.lessons(resumed(reader, options, starts), 8) is lessons
+    (piece,) = pieces(model(), words, 1, 0)
+    with torch.no_grad():
+        nats = Answer(piece.y, piece.log_r, TextMemory(reader, options, 1).run(piece)).nats()
+    for _ in range(2):
+        loss = recall_loss(reader, reading, skipped=10)
+        assert loss == pytest.approx(float(nats[:, 10:].mean()))
 
 
 def test_a_killed_training_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

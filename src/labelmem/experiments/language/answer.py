@@ -9,7 +9,7 @@ from torch import Tensor
 
 from labelmem.metrics import FLOOR
 
-__all__ = ["Answer", "Recalled"]
+__all__ = ["Answer", "Recalled", "nats_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +31,11 @@ class Recalled:
     def weight(self) -> Tensor:
         """(n, C) theta, 0 while the memory is empty."""
         return self.theta * (self.s > 0).any(dim=2)
+
+    def mixed(self, y: Tensor, r: Tensor) -> Tensor:
+        """(n, C) P of some words y (n, C) whose probability is r (n, C) without the memory."""
+        found = (self.s * (self.words == y[..., None])).sum(2)
+        return (1 - self.weight) * r + self.weight * found
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,11 +60,7 @@ class Answer:
     def p_y(self) -> Tensor:
         """(n, C) the probabilities of the words that came."""
         r = self.log_r.gather(2, self.y[..., None])[..., 0].exp()
-        if self.recalled is None:
-            return r
-        theta = self.recalled.weight
-        found = (self.recalled.s * (self.recalled.words == self.y[..., None])).sum(2)
-        return (1 - theta) * r + theta * found
+        return r if self.recalled is None else self.recalled.mixed(self.y, r)
 
     def probs(self) -> Tensor:
         """(n, C, L) all probabilities."""
@@ -71,4 +72,9 @@ class Answer:
 
     def nats(self) -> Tensor:
         """(n, C) the loss of each word."""
-        return -torch.log(self.p_y().clamp(min=FLOOR))
+        return nats_of(self.p_y())
+
+
+def nats_of(p: Tensor) -> Tensor:
+    """The losses of words that had these probabilities."""
+    return -torch.log(p.clamp(min=FLOOR))

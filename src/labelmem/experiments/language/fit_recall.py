@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +13,12 @@ from torch import Tensor, nn
 
 from labelmem.checkpoint import Checkpoint
 from labelmem.errors import ConfigError, ModelError
-from labelmem.experiments.language.answer import Answer
-from labelmem.experiments.language.known_writes import Held
-from labelmem.experiments.language.ledger import Ledger
-from labelmem.experiments.language.memory_of_text import TextMemory, TextMemoryOptions
-from labelmem.experiments.language.pieces import Piece, pieces
+from labelmem.experiments.language.lessons import Reading, Start, resumed, track_starts
+from labelmem.experiments.language.memory_of_text import TextMemory
+from labelmem.experiments.language.pieces import pieces
 from labelmem.experiments.language.recall import Recall
-from labelmem.models.fit_text import side_by_side
-from labelmem.models.text_lstm import TextLSTM
 
-__all__ = ["Reading", "RecallOptions", "Start", "fit_recall", "recall_loss", "track_starts"]
+__all__ = ["RecallOptions", "fit_recall", "recall_loss"]
 
 
 @dataclass(frozen=True)
@@ -61,20 +56,6 @@ class RecallOptions:
                 f"lr is {self.lr}, key_lr is {self.key_lr}, clip is {self.clip}; lr and clip must "
                 "be above 0, key_lr must not be negative"
             )
-
-
-@dataclass(frozen=True)
-class Reading:
-    """A text, the frozen model that reads it, and what of it is remembered."""
-
-    model: TextLSTM
-    text: Tensor
-    opening: int
-    memory: TextMemoryOptions
-
-    def pieces(self, streams: int, steps: int | None = None) -> Iterator[Piece]:
-        """The text under the model."""
-        return pieces(self.model, self.text, streams, self.opening, steps=steps)
 
 
 def fit_recall(
@@ -127,9 +108,8 @@ def recall_loss(recall: Recall, reading: Reading, skipped: int = 0, streams: int
     """Nats per word of a text, all but the first ``skipped`` words of each stream."""
     memory = TextMemory(recall, reading.memory, streams)
     total, count = torch.zeros((), dtype=torch.float64, device=recall.centre.device), 0
-    for piece in reading.pieces(streams):
-        nats = Answer(piece.y, piece.log_r, memory.run(piece)).nats()
-        nats = nats[:, max(0, skipped - piece.start) :]
+    for lesson in reading.lessons(TextMemory(recall, reading.memory, streams)):
+        nats = lesson.nats(memory)[:, max(0, skipped - lesson.piece.start) :]
         total += nats.double().sum()
         count += nats.numel()
     return float(total / count)
@@ -144,14 +124,14 @@ def _epoch(
     epoch: int,
 ) -> float:
     recall.train()
-    memory = _resumed(recall, reading.memory, starts)
+    memory = resumed(recall, reading.memory, starts)
     length = len(reading.text) // options.tracks
     total, count = torch.zeros((), device=recall.centre.device), 0
-    for piece in reading.pieces(options.tracks, options.steps):
-        gone = (epoch + piece.start / length) / options.epochs
+    for lesson in reading.lessons(resumed(recall, reading.memory, starts), options.steps):
+        gone = (epoch + lesson.piece.start / length) / options.epochs
         for group in optimiser.param_groups:
             group["lr"] = group["most"] * _rate(gone)
-        loss = Answer(piece.y, piece.log_r, memory.run(piece)).nats().mean()
+        loss = lesson.nats(memory).mean()
         optimiser.zero_grad()
         torch.autograd.backward(loss)
         nn.utils.clip_grad_norm_(recall.parameters(), options.clip)
@@ -178,44 +158,7 @@ def _rate(gone: float) -> float:
 
 def _centre(reading: Reading) -> Tensor:
     """(d,) the mean of h."""
-    sums = [piece.h.sum(dim=(0, 1)) for piece in reading.pieces(min(8, len(reading.text)))]
+    several = min(8, len(reading.text))
+    read = pieces(reading.model, reading.text, several, reading.opening)
+    sums = [piece.h.sum(dim=(0, 1)) for piece in read]
     return torch.stack(sums).sum(0) / len(reading.text)
-
-
-@dataclass(frozen=True, eq=False)
-class Start:
-    """The memory where a track begins."""
-
-    ledger: Ledger
-    held: Held
-    word: Tensor
-
-
-@torch.no_grad()
-def track_starts(recall: Recall, reading: Reading, tracks: int) -> list[Start]:
-    """The memory at the beginning of each track, from one pass over the whole text."""
-    memory = TextMemory(recall, reading.memory, 1)
-    x, y = side_by_side(reading.text, tracks, reading.opening)
-    starts = []
-    for track in range(tracks):
-        starts.append(Start(copy.deepcopy(memory.ledgers[0]), memory.held, memory.state.words))
-        for piece in pieces(reading.model, y[track], 1, int(x[track, 0])):
-            memory.skip(piece)
-        facts = memory.held.facts.clone()
-        facts[..., 1] -= y.shape[1]  # a track counts from its own beginning
-        memory.held = replace(memory.held, facts=facts)
-    return starts
-
-
-def _resumed(recall: Recall, options: TextMemoryOptions, starts: list[Start]) -> TextMemory:
-    memory = TextMemory(recall, options, len(starts))
-    memory.ledgers = [copy.deepcopy(one.ledger) for one in starts]
-    memory.held = Held(
-        *(
-            torch.cat([getattr(one.held, name) for one in starts])
-            for name in ("v", "alive", "count", "facts")
-        )
-    )
-    state = memory.state
-    memory.state = replace(state, words=torch.cat([one.word for one in starts]))
-    return memory

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from labelmem.experiments.language.ledger import Writes
 
-__all__ = ["Held", "Passage"]
+__all__ = ["Entries", "Held", "Passage"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +43,34 @@ class Held:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class Entries:
+    """Where the words of a passage go, for n streams: see :class:`Writes`."""
+
+    place: Tensor
+    """(n, C) -1 where a word is not written."""
+    born: Tensor
+    """(n, C)."""
+    count: Tensor
+    """(n, C)."""
+    weights: Tensor
+    """(n, C, 1 + rates) alpha and the rates of the cells after the writes."""
+
+    @classmethod
+    def of(cls, writes: Sequence[Writes], like: Tensor) -> Entries:
+        """Those of each stream; device and type of numbers are those of ``like``."""
+        weights = [
+            [(alpha, *rates) for alpha, rates in zip(one.alpha, one.rates, strict=True)]
+            for one in writes
+        ]
+        return cls(
+            torch.tensor([one.place for one in writes], device=like.device),
+            torch.tensor([one.born for one in writes], device=like.device),
+            torch.tensor([one.count for one in writes], device=like.device, dtype=like.dtype),
+            torch.tensor(weights, device=like.device, dtype=like.dtype),
+        )
+
+
 class Passage:
     """C steps of n streams with their writes.
 
@@ -50,8 +78,8 @@ class Passage:
     ----------
     held
         The memory before.
-    writes
-        For each stream, where its words go.
+    entries
+        Where the words go.
     facts
         (n, C, A) what a cell remembers of the step that wrote it last, exact up to 2**24 if whole
         numbers: the word, its time, what came before it.
@@ -59,13 +87,10 @@ class Passage:
         The share of a cell's vector that a write keeps; the paper's is 1.
     """
 
-    def __init__(
-        self, held: Held, writes: Sequence[Writes], facts: Tensor, keep: float = 1.0
-    ) -> None:
+    def __init__(self, held: Held, entries: Entries, facts: Tensor, keep: float = 1.0) -> None:
         device, cells = held.v.device, held.v.shape[1]
         self.held, self.keep = held, keep
-        place = torch.tensor([one.place for one in writes], device=device)
-        self.born = torch.tensor([one.born for one in writes], device=device)
+        place, self.born, count = entries.place, entries.born, entries.count
         self.written = place >= 0
         self.place = place.clamp(min=0)
         n, steps = place.shape
@@ -79,7 +104,6 @@ class Passage:
         # Since when the present word has the cell; -1 where that is before the passage.
         since = self.born.gather(1, self.last.clamp(min=0).flatten(1)).view_as(self.last)
         self.since = torch.where(self.here, since, -1)
-        count = torch.tensor([one.count for one in writes], device=device, dtype=held.v.dtype)
         own = count.gather(1, self.last.clamp(min=0).flatten(1)).view_as(self.last)
         self.count = torch.where(self.here, own, held.count[:, None])
         # What is left before step t of what step i wrote, and of what was there at the start.

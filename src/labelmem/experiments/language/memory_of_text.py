@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-import torch
-
 from labelmem.errors import ConfigError
 from labelmem.experiments.language.answer import Recalled
-from labelmem.experiments.language.known_writes import Held, Passage
+from labelmem.experiments.language.known_writes import Entries, Held, Passage
 from labelmem.experiments.language.ledger import Ledger
-from labelmem.experiments.language.pieces import Piece
+from labelmem.experiments.language.pieces import Believed, Piece
 from labelmem.experiments.language.recall import FACTS, FADES, Recall, RecallState, facts_of
 
 __all__ = ["TextMemory", "TextMemoryOptions"]
@@ -67,33 +65,33 @@ class TextMemory:
 
     def run(self, piece: Piece) -> Recalled:
         """Read before every word of a piece, and write what is to be written."""
-        passage = self.passage(piece)
-        recalled: Recalled
-        recalled, self.state = self.recall(piece, passage, self.state)
-        self.held = passage.after(self.recall.keys(piece.h))
-        return recalled
+        return self.read(piece, self.enter(piece))
 
-    def passage(self, piece: Piece) -> Passage:
-        """The piece with its writes, which depend on the model and the words alone."""
+    def enter(self, piece: Piece) -> Entries:
+        """The writes of a piece, which depend on the model and the words alone."""
         lead = piece.log_r_y - piece.log_r_other
         gate = (lead < self.options.margin).tolist()
         writes = [
             ledger.advance(words, now)
             for ledger, words, now in zip(self.ledgers, piece.y.tolist(), gate, strict=True)
         ]
-        counts = torch.tensor(
-            [
-                [(alpha, *rates) for alpha, rates in zip(one.alpha, one.rates, strict=True)]
-                for one in writes
-            ],
-            dtype=piece.h.dtype,
-            device=piece.h.device,
-        )
-        facts = facts_of(piece, self.state.words, counts.unbind(2))
-        return Passage(self.held, writes, facts, self.options.keep)
+        return Entries.of(writes, piece.h)
 
-    def skip(self, piece: Piece) -> None:
+    def read(self, piece: Believed, entries: Entries) -> Recalled:
+        """:meth:`run` where the writes are known."""
+        passage = self._passage(piece, entries)
+        recalled: Recalled
+        recalled, self.state = self.recall(piece, passage, self.state)
+        self.held = passage.after(self.recall.keys(piece.h))
+        return recalled
+
+    def skip(self, piece: Believed, entries: Entries) -> Passage:
         """Write without reading."""
-        passage = self.passage(piece)
+        passage = self._passage(piece, entries)
         self.held = passage.after(self.recall.keys(piece.h))
         self.state = replace(self.recall.begin(self.streams), words=piece.x[:, -1])
+        return passage
+
+    def _passage(self, piece: Believed, entries: Entries) -> Passage:
+        facts = facts_of(piece, self.state.words, entries.weights)
+        return Passage(self.held, entries, facts, self.options.keep)

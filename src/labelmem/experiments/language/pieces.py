@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -13,10 +14,45 @@ from labelmem.experiments.language.laps import Laps
 from labelmem.models.fit_text import side_by_side
 from labelmem.models.text_lstm import TextLSTM
 
-__all__ = ["Piece", "pieces"]
+__all__ = ["Believed", "Glimpse", "Piece", "pieces"]
 
 AT_ONCE = 1024
 """Words of a piece, all streams together: their logits over all labels fit in memory."""
+
+
+class Believed(Protocol):
+    """Some words of n streams, and what one may ask about the model's belief before each."""
+
+    @property
+    def x(self) -> Tensor:
+        """(n, C) the words before."""
+
+    @property
+    def y(self) -> Tensor:
+        """(n, C) the words that come."""
+
+    @property
+    def h(self) -> Tensor:
+        """(n, C, d) what the output layer gets."""
+
+    @property
+    def start(self) -> int:
+        """Position of the first word in its stream."""
+
+    @property
+    def log_r_y(self) -> Tensor:
+        """(n, C) log-probabilities of the words that came."""
+
+    @property
+    def log_r_top(self) -> Tensor:
+        """(n, C) of the likeliest word."""
+
+    @property
+    def entropy(self) -> Tensor:
+        """(n, C) of the model's belief, in nats."""
+
+    def log_r_of(self, words: Tensor) -> Tensor:
+        """(n, C, K) of some words (n, C, K)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,10 +81,44 @@ class Piece:
         return self.log_r.scatter(2, self.y[..., None], -torch.inf).amax(2)
 
     @cached_property
+    def log_r_top(self) -> Tensor:
+        """(n, C) of the likeliest word."""
+        return self.log_r.amax(2)
+
+    @cached_property
     def entropy(self) -> Tensor:
         """(n, C) of the model's belief, in nats."""
         found: Tensor = torch.special.entr(self.log_r.exp()).sum(2)
         return found
+
+    def log_r_of(self, words: Tensor) -> Tensor:
+        """(n, C, K) of some words (n, C, K)."""
+        return self.log_r.gather(2, words)
+
+
+@dataclass(frozen=True, eq=False)
+class Glimpse:
+    """A piece of which only so much is kept as a memory of these words asks for."""
+
+    x: Tensor
+    y: Tensor
+    h: Tensor
+    start: int
+    log_r_y: Tensor
+    log_r_top: Tensor
+    entropy: Tensor
+    kept: Tensor
+    """(n, C, K) the log-probabilities of the words in memory."""
+
+    @classmethod
+    def of(cls, piece: Piece, words: Tensor) -> Glimpse:
+        """What a memory that holds ``words`` (n, C, K) before each word asks for."""
+        belief = (piece.log_r_y, piece.log_r_top, piece.entropy, piece.log_r_of(words))
+        return cls(piece.x, piece.y, piece.h, piece.start, *belief)
+
+    def log_r_of(self, words: Tensor) -> Tensor:
+        """(n, C, K) of the words in memory; there is no other."""
+        return self.kept
 
 
 @torch.no_grad()

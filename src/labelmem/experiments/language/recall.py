@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -12,7 +11,7 @@ from torch import Tensor, nn
 from labelmem.errors import ConfigError
 from labelmem.experiments.language.answer import Recalled
 from labelmem.experiments.language.known_writes import Passage
-from labelmem.experiments.language.pieces import Piece
+from labelmem.experiments.language.pieces import Believed
 
 __all__ = ["CELL", "FACTS", "Recall", "RecallState", "facts_of"]
 
@@ -117,15 +116,16 @@ class Recall(nn.Module):
         return h - self.centre
 
     def forward(
-        self, piece: Piece, passage: Passage, state: RecallState
+        self, piece: Believed, passage: Passage, state: RecallState
     ) -> tuple[Recalled, RecallState]:
         """The memory's belief before each word of a piece."""
         facts, alive = passage.facts(), passage.alive
         words = facts[..., 0].long()
-        x = self._cells(piece, passage, facts, words, state)
+        log_r = piece.log_r_of(words)
+        x = self._cells(piece, passage, facts, words, log_r, state)
         score = x @ self.plain + self.bend(torch.tanh(self.cell(x)))[..., 0]
         first = _belief(score, alive)
-        steps = self._step(piece, first, words, score, alive, state)
+        steps = self._step(piece, first, words, log_r, score, alive, state)
         mu, last = self.rnn(steps, state.mu)
         said = self.say(mu)
         theta, sharp, shift = said[..., 0], said[..., 1], said[..., 2:]
@@ -136,7 +136,13 @@ class Recall(nn.Module):
         return Recalled(words, s, torch.sigmoid(theta)), carried
 
     def _cells(
-        self, piece: Piece, passage: Passage, facts: Tensor, words: Tensor, state: RecallState
+        self,
+        piece: Believed,
+        passage: Passage,
+        facts: Tensor,
+        words: Tensor,
+        log_r: Tensor,
+        state: RecallState,
     ) -> Tensor:
         """(n, C, N, parts) all numbers about a size of 1."""
         keys, sums = self.keys(piece.h), passage.held.v
@@ -153,7 +159,7 @@ class Recall(nn.Module):
                 for i, fade in enumerate(FADES)
             ),
             age.log() / 4,
-            piece.log_r.gather(2, words).clamp(min=-20) / 4,
+            log_r.clamp(min=-20) / 4,
             self.frequency[words] / 4,
             pair,
             pair & (facts[..., 3] == before[..., None]),
@@ -162,15 +168,15 @@ class Recall(nn.Module):
 
     def _step(
         self,
-        piece: Piece,
+        piece: Believed,
         s: Tensor,
         words: Tensor,
+        log_r: Tensor,
         score: Tensor,
         alive: Tensor,
         state: RecallState,
     ) -> Tensor:
         """(n, C, STEP + 16) how sure both are now, how they did before, and what h looks like."""
-        r = piece.log_r.gather(2, words).exp()
         total = torch.logsumexp(score.masked_fill(~alive, -30.0), dim=2)
         entropy = -(s * s.clamp(min=1e-9).log()).sum(2)
         came = self._came(piece, s, words)
@@ -178,37 +184,37 @@ class Recall(nn.Module):
         told = torch.stack(
             [
                 piece.entropy / 4,
-                piece.log_r.amax(2) / 2,
+                piece.log_r_top / 2,
                 entropy / 4,
                 s.amax(2).clamp(min=1e-6).log() / 2,
                 total / 8,
-                (r * (s > 0)).sum(2),
+                (log_r.exp() * (s > 0)).sum(2),
             ],
             dim=2,
         )
         return torch.cat([told, earlier, torch.tanh(self.look(self.keys(piece.h)))], dim=2)
 
-    def _came(self, piece: Piece, s: Tensor, words: Tensor) -> Tensor:
+    def _came(self, piece: Believed, s: Tensor, words: Tensor) -> Tensor:
         """(n, C, 3) what model and memory gave to the word that came; whether it was in memory."""
         own = (words == piece.y[..., None]) & (s > 0)
         found = (s * own).sum(2).clamp(min=1e-4).log() / 4
         return torch.stack([piece.log_r_y.clamp(min=-12) / 4, found, own.any(2).float()], dim=2)
 
 
-def facts_of(piece: Piece, before: Tensor, counts: Sequence[Tensor]) -> Tensor:
+def facts_of(piece: Believed, before: Tensor, weights: Tensor) -> Tensor:
     """(n, C, FACTS) what the cells written in a piece will remember.
 
     Parameters
     ----------
     before
         (n,) the word before the first input of the piece.
-    counts
-        (n, C) each: alpha and the rates after the writes.
+    weights
+        (n, C, 3) alpha and the rates after the writes.
     """
     time = piece.start + torch.arange(piece.y.shape[1], device=before.device)
     earlier = torch.cat([before[:, None], piece.x[:, :-1]], dim=1)
     whole = torch.stack([piece.y, time.expand_as(piece.y), piece.x, earlier], dim=2)
-    return torch.cat([whole.to(piece.h.dtype), torch.stack(list(counts), dim=2)], dim=2)
+    return torch.cat([whole.to(piece.h.dtype), weights], dim=2)
 
 
 def _belief(score: Tensor, alive: Tensor) -> Tensor:

@@ -11,12 +11,8 @@ import torch
 
 from labelmem.experiments.keeping import keep
 from labelmem.experiments.language.contender import LanguageContender
-from labelmem.experiments.language.fit_recall import (
-    Reading,
-    RecallOptions,
-    fit_recall,
-    recall_loss,
-)
+from labelmem.experiments.language.fit_recall import RecallOptions, fit_recall, recall_loss
+from labelmem.experiments.language.lessons import Reading
 from labelmem.experiments.language.memory_of_text import TextMemory, TextMemoryOptions
 from labelmem.experiments.language.method import Beside
 from labelmem.experiments.language.recall import Recall
