@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import torch
 from toys import run
 
 from labelmem.baselines.session_knn import SessionKNN, SessionKNNOptions
-from labelmem.errors import ConfigError
+from labelmem.errors import ConfigError, MismatchError
 
 LABELS = 12
 
@@ -66,6 +67,77 @@ def test_it_votes_as_the_sets_do(options: SessionKNNOptions) -> None:
             assert not p[LABELS:].any()
 
 
+@pytest.mark.parametrize("decay", [0.5, 0.9, 1.0])
+@pytest.mark.parametrize("candidates", [5, 1000])
+def test_streams_that_repeat_themselves_side_by_side(decay: float, candidates: int) -> None:
+    # Few labels: they come again and again, sessions are pushed out, and many are equally similar.
+    options = SessionKNNOptions(theta=1.0, neighbours=4, candidates=candidates, decay=decay)
+    past = sessions(1, 40, longest=3, labels=5)
+    users = [torch.randint(6, (n,), generator=torch.manual_seed(n)).tolist() for n in (90, 5, 60)]
+    method = SessionKNN(LABELS, options).fit([(None, session) for session in past])
+    batch = method.streams(3)
+    for t in range(90):
+        probs = batch.predict(torch.zeros(3))
+        for user, p in zip(users, probs, strict=True):
+            shares = votes(user[:t], past, options)
+            expected = [shares.get(y, 0.0) for y in range(LABELS)]
+            assert not shares or p.tolist() == pytest.approx(expected, abs=1e-6)
+        mask = [t < len(user) for user in users]
+        batch.observe([user[t] if t < len(user) else 0 for user in users], mask)
+
+
+def test_a_label_from_very_long_ago_still_counts_as_shared() -> None:
+    options = SessionKNNOptions(theta=1.0, candidates=2, decay=0.001)
+    past = [[1, 3], [1, 4], [0, 5], [0, 1, 6], [0, 7]]
+    stream = SessionKNN(LABELS, options).fit([(None, session) for session in past]).stream()
+    history: list[Any] = [0, *[1] * 120]
+    run(stream, torch.zeros(len(history)), history)
+    assert 0.001**120 == 0  # so it weighs nothing, but its sessions are the latest
+    shares = votes(history, past, options)
+    expected = [shares.get(y, 0.0) for y in range(LABELS)]
+    assert stream.predict(0).probs.tolist() == pytest.approx(expected, abs=1e-6)
+    assert set(shares) == {0, 1, 6, 7} and shares[7] == 0
+
+
+def test_labels_that_are_not_known_change_no_neighbour() -> None:
+    past = [(None, session) for session in sessions(0, 25, longest=6)]
+    stream = SessionKNN(LABELS, SessionKNNOptions(decay=0.001)).fit(past).stream()
+    run(stream, torch.zeros(3), [3, 7, 3])
+    before = stream.predict(0).probs
+    run(stream, torch.zeros(120), ["new"] * 120)
+    assert torch.equal(stream.predict(0).probs[:LABELS], before)
+
+
+def test_a_saved_stream_goes_on_with_the_same_sessions_only(tmp_path: Path) -> None:
+    past = [(None, session) for session in sessions(0, 25, longest=6)]
+    method = SessionKNN(LABELS, SessionKNNOptions(decay=0.7, candidates=6)).fit(past)
+    stream = method.stream()
+    run(stream, torch.zeros(6), [3, 7, 3, "new", 0, 7])
+    stream.save(tmp_path / "s")
+    other = method.load_stream(tmp_path / "s")
+    ys = [7, 1, "new", 3]
+    for p, q in zip(run(stream, torch.zeros(4), ys), run(other, torch.zeros(4), ys), strict=True):
+        assert torch.equal(p, q)
+    assert method.variant(theta=0.9).load_stream(tmp_path / "s").observed == 6
+    with pytest.raises(MismatchError, match="decay"):
+        method.variant(decay=0.8).load_stream(tmp_path / "s")
+    with pytest.raises(MismatchError, match="sessions"):
+        method.variant().fit(past[1:]).load_stream(tmp_path / "s")
+
+
+def test_votes_for_one_label_are_those_of_the_prediction() -> None:
+    past = [(None, session) for session in sessions(0, 25, longest=6)]
+    method = SessionKNN(LABELS, SessionKNNOptions(neighbours=3)).fit(past)
+    state = method.initial_state(2)
+    for t, y in enumerate(torch.randint(LABELS, (20, 2), generator=torch.manual_seed(0))):
+        step = method.advance(state, None, LABELS)
+        share, any_vote = method.votes_for(state, y)
+        assert step.memory_probs is not None
+        torch.testing.assert_close(share, step.memory_probs.gather(1, y[:, None])[:, 0])
+        assert torch.equal(any_vote, step.memory_probs.any(dim=1))
+        method.commit(state, step, y, torch.tensor([True, t % 2 == 0]))
+
+
 def test_of_equally_similar_sessions_the_latest_vote() -> None:
     past = [(None, [0, 1]), (None, [0, 2]), (None, [0, 3])]
     options = SessionKNNOptions(theta=1.0, neighbours=1)
@@ -81,6 +153,20 @@ def test_without_a_neighbour_it_is_the_unigram() -> None:
     run(stream, torch.zeros(1), [2])  # no session has it
     assert torch.equal(stream.predict(0).probs, unigram)
     assert torch.equal(SessionKNN(3).stream().predict(0).probs, torch.ones(3) / 3)
+
+
+@pytest.mark.parametrize("past", [None, [], [[], []], [["other"]]], ids=str)
+def test_without_sessions_or_labels_in_them_nobody_votes(past: list[list[Any]] | None) -> None:
+    method = SessionKNN(3)
+    if past is not None:
+        method.fit([(None, session) for session in past])
+    state, y = method.initial_state(2), torch.tensor([0, 3])
+    for _ in range(3):
+        step = method.advance(state, None, 4)
+        assert torch.equal(step.probs, torch.tensor([[1 / 3] * 3 + [0]]).expand(2, 4))
+        share, any_vote = method.votes_for(state, y)
+        assert not share.any() and not any_vote.any()
+        method.commit(state, step, y, None)
 
 
 def test_many_short_sessions_are_fine() -> None:

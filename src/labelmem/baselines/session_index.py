@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
 
 import torch
 from torch import Tensor
 
 __all__ = ["SessionIndex"]
 
+_SIDE_BY_SIDE = 32  # streams for which a product takes about as long as for one
+
 
 @dataclass(frozen=True)
 class SessionIndex:
-    """Two ragged lists in compressed form; sessions are numbered from the oldest to the latest.
+    """Two ragged lists in compressed form; sessions are numbered from the latest to the oldest.
 
     Examples
     --------
-    >>> index = SessionIndex.of([torch.tensor([1, 0, 1]), torch.tensor([1])], items=2)
+    >>> index = SessionIndex.of([torch.tensor([1]), torch.tensor([1, 0, 1])], items=2)
     >>> row, session = index.sessions_with(torch.tensor([1, 0]), most=10)
     >>> list(zip(row.tolist(), session.tolist()))
     [(0, 0), (0, 1), (1, 0)]
@@ -28,7 +32,7 @@ class SessionIndex:
     starts: Tensor
     """(sessions + 1,) where each session begins in ``items``."""
     postings: Tensor
-    """The sessions with item 0, oldest first, then those with item 1, and so on."""
+    """The sessions with item 0, latest first, then those with item 1, and so on."""
     posting_starts: Tensor
     """(items + 1,) where each item begins in ``postings``."""
 
@@ -37,7 +41,7 @@ class SessionIndex:
         sessions: Iterable[Tensor], items: int, device: torch.device | str = "cpu"
     ) -> SessionIndex:
         """Index sessions given as item ids, oldest session first; negative ids are left out."""
-        given = list(sessions)
+        given = list(sessions)[::-1]
         flat = torch.cat([torch.zeros(0, dtype=torch.int64), *given])
         lengths = torch.tensor([len(session) for session in given], dtype=torch.int64)
         number = torch.arange(len(given)).repeat_interleave(lengths)
@@ -51,21 +55,78 @@ class SessionIndex:
     def __len__(self) -> int:
         return len(self.starts) - 1
 
-    def sizes(self, session: Tensor) -> Tensor:
-        """How many distinct items sessions have."""
-        return self.starts[session + 1] - self.starts[session]
+    @cached_property
+    def sizes(self) -> Tensor:
+        """(sessions + 1,) how many distinct items each session has; the last is no session."""
+        return torch.cat([self.starts.diff(), self.starts.new_zeros(1)])
+
+    @cached_property
+    def digest(self) -> str:
+        """A fingerprint of all sessions."""
+        parts = (part.cpu().numpy().tobytes() for part in (self.items, self.starts))
+        return sha256(b"".join(parts)).hexdigest()[:16]
+
+    @property
+    def _known(self) -> int:
+        """How many items there are."""
+        return len(self.posting_starts) - 1
+
+    @cached_property
+    def _pairs(self) -> Tensor:
+        """All pairs of a session and an item that it holds, ascending; the last is above all."""
+        session = torch.arange(len(self), device=self.items.device)
+        pairs = session.repeat_interleave(self.starts.diff()) * self._known + self.items
+        return torch.cat([pairs, pairs.new_full((1,), torch.iinfo(pairs.dtype).max)])
+
+    @cached_property
+    def _holders(self) -> Tensor:
+        """(items, sessions) 1 where the session holds the item, sparse."""
+        item = torch.arange(self._known, device=self.items.device)
+        item = item.repeat_interleave(self.posting_starts.diff())
+        return torch.sparse_coo_tensor(
+            torch.stack([item, self.postings]),
+            torch.ones(len(item), dtype=torch.float64, device=item.device),
+            (self._known, len(self)),
+            is_coalesced=True,
+            check_invariants=False,
+        )
 
     def sessions_with(self, item: Tensor, most: int) -> tuple[Tensor, Tensor]:
         """The latest ``most`` sessions with each item (m,), as pairs (row of ``item``, session)."""
-        end = self.posting_starts[item + 1]
-        start = torch.maximum(self.posting_starts[item], end - most)
+        start = self.posting_starts[item]
+        end = torch.minimum(self.posting_starts[item + 1], start + most)
         row, place = _ranges(start, end)
         return row, self.postings[place]
 
-    def items_of(self, session: Tensor) -> tuple[Tensor, Tensor]:
-        """The items of each session (m,), as pairs (row of ``session``, item)."""
+    def holds(self, session: Tensor, item: Tensor) -> Tensor:
+        """(n, k) whether each of the sessions (n, k) holds the item (n,) of its row."""
+        key = session * self._known + item[:, None]
+        found = self._pairs[torch.searchsorted(self._pairs, key)] == key
+        return found & (item < self._known)[:, None]
+
+    def votes(self, session: Tensor, weight: Tensor, dtype: torch.dtype) -> Tensor:
+        """(n, items) what the items get if each of the sessions (n, k) gives its weight to all its.
+
+        Examples
+        --------
+        >>> index = SessionIndex.of([torch.tensor([1, 2]), torch.tensor([0, 1])], items=3)
+        >>> weight = torch.tensor([[0.5, 0.25]], dtype=torch.float64)
+        >>> index.votes(torch.tensor([[0, 1]]), weight, torch.float32)
+        tensor([[0.5000, 0.7500, 0.2500]])
+        """
+        n, items = len(session), self._known
+        # A product passes all sessions, but for many streams at once: where they have more than
+        # twice as many voters together, it is faster than looking up what each voter holds.
+        if 2 * len(self) <= session.shape[1] * min(n, _SIDE_BY_SIDE):
+            table = weight.new_zeros(n, len(self) + 1).scatter_add(1, session, weight)
+            votes: Tensor = torch.sparse.mm(self._holders, table[:, :-1].T).T
+            return votes.to(dtype, memory_format=torch.contiguous_format)
+        stream, column = weight.nonzero(as_tuple=True)
+        session, weight = session[stream, column], weight[stream, column]
         row, place = _ranges(self.starts[session], self.starts[session + 1])
-        return row, self.items[place]
+        votes = weight.new_zeros(n * items)
+        votes.index_add_(0, stream[row] * items + self.items[place], weight[row])
+        return votes.view(n, items).to(dtype)
 
 
 def _starts(sizes: Tensor) -> Tensor:

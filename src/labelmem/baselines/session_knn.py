@@ -11,13 +11,17 @@ from torch import Tensor
 
 from labelmem.baselines.base import refuse_options, require
 from labelmem.baselines.label_method import LabelMethod, LabelOptions, label_ids
+from labelmem.baselines.session_candidates import Candidates
 from labelmem.baselines.session_index import SessionIndex
-from labelmem.baselines.slots import FREE, no_slots, opened
+from labelmem.baselines.slots import no_slots, opened
 from labelmem.baselines.state import TensorState, wider
 from labelmem.online import Recorded, Step
 from labelmem.trees import chosen
 
 __all__ = ["SessionKNN", "SessionKNNOptions"]
+
+NEVER = -1
+"""When a label was met that has not been met."""
 
 
 @dataclass(frozen=True)
@@ -44,11 +48,22 @@ class SessionKNNOptions(LabelOptions):
 
 @dataclass
 class SessionKNNState(TensorState):
-    """The known labels (n, K) that each stream has met, when last, and how long it is."""
+    """The known labels (n, K) that each stream has met, and the sessions that hold any of them.
+
+    Weights of labels count from the latest known label of the stream, which has weight 1: the
+    cosine does not see a factor on all of them, and so they never all vanish.
+    """
 
     ids: Tensor
     last: Tensor
+    """(n, K) when each label was met last; NEVER where there is none."""
     time: Tensor
+    """(n,) how many labels, known or not, the stream has met."""
+    latest: Tensor
+    """(n,) when it met the latest known one."""
+    norm: Tensor
+    """(n,) the sum of the squared weights of its labels."""
+    candidates: Candidates
 
 
 class SessionKNN(LabelMethod[SessionKNNState, SessionKNNOptions]):
@@ -84,81 +99,109 @@ class SessionKNN(LabelMethod[SessionKNNState, SessionKNNOptions]):
     """What was fitted."""
 
     def fit(self, sequences: Iterable[Recorded], **options: Any) -> Self:
-        """Index the training streams, which should come oldest first, and count their labels."""
+        """Index the training streams, which should come oldest first, and count their labels.
+
+        Streams must begin after it: what they keep refers to these training streams.
+        """
         refuse_options(self.name, options)
         recorded = [label_ids(labels, self.known) for _, labels in sequences]
         self._count(recorded)
         self.index = SessionIndex.of(recorded, len(self.known), self.device)
         return self
 
+    def signature(self) -> dict[str, Any]:
+        """A saved stream must agree on the sessions, and on what its overlap with them is."""
+        sessions = None if self.index is None else self.index.digest
+        own = {"candidates": self.options.candidates, "decay": self.options.decay}
+        return super().signature() | own | {"sessions": sessions}
+
     def initial_state(self, streams: int) -> SessionKNNState:
         """No label met yet."""
         none = no_slots(streams, self.device)
-        return SessionKNNState(streams, none, none.clone(), none.new_zeros(streams))
+        time = none.new_zeros(streams)
+        norm = torch.zeros(streams, dtype=torch.float64, device=self.device)
+        sessions = 0 if self.index is None else len(self.index)
+        most = min(self.options.candidates, sessions)
+        candidates = Candidates.empty(streams, most, sessions, self.device)
+        return SessionKNNState(streams, none, none.clone(), time, time.clone(), norm, candidates)
 
     def advance(self, state: SessionKNNState, x: Any, width: int) -> Step:
         """Unigram and votes, mixed."""
         shared = self.background(state.streams, width)
-        if self.index is None or not len(self.index):
+        if self.index is None or not state.candidates.session.shape[1]:
             return Step(x, shared)
-        votes = self._votes(self.index, state, width)
-        total = votes.sum(dim=1, keepdim=True)
-        votes = (votes / torch.where(total > 0, total, 1.0)).to(shared.dtype)
-        theta = self.options.theta * (total > 0).to(shared.dtype)
+        session, share = self._voters(self.index, state)
+        votes = wider(self.index.votes(session, share, shared.dtype), width)
+        theta = self.options.theta * share.any(dim=1, keepdim=True).to(shared.dtype)
         probs = (1 - theta) * shared + theta * votes
         return Step(x, probs, model_probs=shared, memory_probs=votes)
 
-    def _votes(self, index: SessionIndex, state: SessionKNNState, width: int) -> Tensor:
-        stream, session, similarity = self._candidates(index, state)
-        # The most similar first within each stream; of equals the latest, as they are sorted.
-        order = similarity.flip(0).argsort(descending=True, stable=True)
-        order = len(order) - 1 - order
-        order = order[stream[order].argsort(stable=True)]
-        stream, session, similarity = stream[order], session[order], similarity[order]
-        near = _rank(stream, state.streams) < self.options.neighbours
-        stream, session, similarity = stream[near], session[near], similarity[near]
-        row, item = index.items_of(session)
-        votes = similarity.new_zeros(state.streams * width)
-        votes.index_add_(0, stream[row] * width + item, similarity[row])
-        return votes.view(state.streams, width)
+    def votes_for(self, state: SessionKNNState, y: Tensor) -> tuple[Tensor, Tensor]:
+        """(n,) the share of the votes that label y (n,) gets, and (n,) whether anyone votes.
 
-    def _candidates(
-        self, index: SessionIndex, state: SessionKNNState
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Streams, sessions that share a label with them, similarities; by stream, then age."""
-        most = self.options.candidates
-        stream, slot = (state.ids != FREE).nonzero(as_tuple=True)
-        age = state.time[stream] - 1 - state.last[stream, slot]
-        weight = torch.tensor(self.options.decay, dtype=torch.float64, device=age.device) ** age
-        norm = weight.new_zeros(state.streams).index_add_(0, stream, weight.square())
-        # A session among the latest `most` of all is among the latest `most` of each of its items.
-        row, session = index.sessions_with(state.ids[stream, slot], most)
-        shared = weight.new_zeros(state.streams * len(index))
-        shared.index_add_(0, stream[row] * len(index) + session, weight[row])
-        of, session = (table := shared.view(state.streams, -1)).nonzero(as_tuple=True)
-        similarity = table[of, session] / (norm[of] * index.sizes(session)).sqrt()
-        late = _rank(of.flip(0), state.streams).flip(0) < most
-        return of[late], session[late], similarity[late]
+        What searching for ``theta`` and ``smoothing`` needs of a step, without all other labels.
+        """
+        if self.index is None or not state.candidates.session.shape[1]:
+            none = torch.zeros(state.streams, dtype=self.dtype, device=self.device)
+            return none, none.bool()
+        session, share = self._voters(self.index, state)
+        votes = (share * self.index.holds(session, y)).sum(dim=1)
+        return votes.to(self.dtype), share.any(dim=1)
+
+    def _voters(self, index: SessionIndex, state: SessionKNNState) -> tuple[Tensor, Tensor]:
+        """The sessions (n, k) that vote, and what each gives to all its labels; in all 1, or 0."""
+        session, overlap = state.candidates
+        # Never below 1, the weight of the latest label, except where there is nothing to compare.
+        length = (state.norm[:, None] * index.sizes[session]).sqrt().clamp(min=1.0)
+        similarity = overlap / length
+        if session.shape[1] > self.options.neighbours:
+            column = _greatest(similarity, self.options.neighbours)
+            session, similarity = session.gather(1, column), similarity.gather(1, column)
+        total = (similarity * index.sizes[session]).sum(dim=1, keepdim=True)
+        return session, similarity / torch.where(total > 0, total, 1.0)
 
     def commit(self, state: SessionKNNState, step: Step, y: Tensor, mask: Tensor | None) -> None:
-        """Remember when the label was last met."""
+        """Let all that was met before fade, then give the label its full weight again."""
         known = y < len(self.known)
         joins = known if mask is None else known & mask
         ids, slot = opened(state.ids, y, joins)
-        old = wider(state.last, ids.shape[1])
-        state.last = chosen(joins, old.scatter(1, slot[:, None], state.time[:, None]), old)
-        state.ids, state.time = ids, chosen(mask, state.time + 1, state.time)
+        last = wider(state.last, ids.shape[1], NEVER)
+        before = last.gather(1, slot[:, None])[:, 0]
+        decay = torch.tensor(self.options.decay, dtype=torch.float64, device=y.device)
+        fade = torch.where(joins, decay ** (state.time - state.latest), 1.0)
+        old = torch.where(before == NEVER, 0.0, decay ** (state.time - before))
+        norm = chosen(joins, fade.square() * state.norm + (1 - old.square()), state.norm)
+        state.candidates = self._met(state.candidates, y, joins, fade, 1 - old)
+        state.last = chosen(joins, last.scatter(1, slot[:, None], state.time[:, None]), last)
+        state.ids, state.norm = ids, norm
+        state.latest = torch.where(joins, state.time, state.latest)
+        state.time = chosen(mask, state.time + 1, state.time)
+
+    def _met(
+        self, candidates: Candidates, y: Tensor, joins: Tensor, fade: Tensor, gain: Tensor
+    ) -> Candidates:
+        """The candidates after label y (n,) of the streams that join."""
+        session, overlap = candidates
+        if self.index is None or not session.shape[1]:
+            return candidates
+        stream = joins.nonzero()[:, 0]
+        # A session among the latest of all is among as many latest of each of its labels.
+        row, holder = self.index.sessions_with(y[stream], session.shape[1])
+        faded = Candidates(session, overlap * fade[:, None])
+        return faded.met(stream[row], holder, gain, none=len(self.index))
 
 
-def _rank(group: Tensor, groups: int) -> Tensor:
-    """The place of each entry among those of its group; groups must lie together.
+def _greatest(values: Tensor, most: int) -> Tensor:
+    """The columns (n, most) of the greatest values (n, C) of each row; of equals the first.
 
     Examples
     --------
-    >>> _rank(torch.tensor([2, 2, 0, 1, 1, 1]), 3)
-    tensor([0, 1, 0, 0, 1, 2])
+    >>> _greatest(torch.tensor([[0.5, 0.7, 0.5, 0.9]]), 3)
+    tensor([[0, 1, 3]])
     """
-    place = torch.arange(len(group), device=group.device)
-    first = torch.full((groups,), len(group), device=group.device)
-    first = first.scatter_reduce(0, group, place, "amin")
-    return place - first[group]
+    # Not a stable sort: the greatest are few, and topk finds the least of them far sooner.
+    least = values.topk(most, dim=1, sorted=False).values.amin(dim=1, keepdim=True)
+    above, level = values > least, values == least
+    room = most - above.sum(dim=1, keepdim=True)
+    taken = above | (level & (level.cumsum(dim=1) <= room))
+    return taken.nonzero()[:, 1].view(len(values), most)
