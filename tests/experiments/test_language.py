@@ -27,7 +27,8 @@ from labelmem.experiments.language.task import LanguageTask
 from labelmem.experiments.records import Record, Records
 from labelmem.experiments.runner import execute
 from labelmem.experiments.table import Run, load_table
-from labelmem.models.fit_text import side_by_side
+from labelmem.models.fit_text import side_by_side, text_loss
+from labelmem.models.pointer_lstm import PointerLSTM
 from labelmem.models.text_lstm import TextLSTM
 
 WORDS, DIM = 8, 5
@@ -162,6 +163,19 @@ def test_a_memory_needs_a_size(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"expected memory\.capacity"):
         made.loss({"flat": 0.1, "weight": 0.1})
     assert run.config["options"] == {}
+
+
+def test_a_pointer_row_has_a_training_of_its_own_and_reads_as_it_was_trained(
+    tmp_path: Path,
+) -> None:
+    said = {"memory": {"capacity": 7}, "training": {"scale": 0.9, "dim": 6, "epochs": 1}}
+    row = task(tmp_path, "pointer", options=said)
+    method = contender("pointer", kind="language")(row).build({})
+    (pointer,) = method.modules
+    assert isinstance(pointer, PointerLSTM)
+    assert (pointer.window, pointer.scale, pointer.dim) == (7, 0.9, 6)
+    nats = torch.cat([answer.nats() for answer in method.read(row.valid, 2)], 1)
+    assert float(nats.mean()) == pytest.approx(text_loss(pointer, row.valid, row.opening, 2))
 
 
 def test_lmn_goes_on_where_it_was_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

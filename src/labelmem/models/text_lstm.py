@@ -99,7 +99,8 @@ class TextLSTM(LSTMModel):
             logits: Tensor = self.head(h)
         return logits.float() if half else logits
 
-    def _sequence(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+    def whole_sequence(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        """As ``forward_sequence``, but nothing of h itself is dropped in training."""
         if not self.training:
             return super()._sequence(tokens, state)
         x = self._words(tokens)
@@ -108,8 +109,15 @@ class TextLSTM(LSTMModel):
             share = self.input_dropout if layer == 0 else self.between
             x, end = self._layer(layer, self._thinned(x, share), state)
             ends.append(end)
-        new = tuple(torch.stack(part, 1) for part in zip(*ends, strict=True))
-        return self._thinned(x, self.dropout), new
+        return x, tuple(torch.stack(part, 1) for part in zip(*ends, strict=True))
+
+    def thinned(self, h: Tensor) -> Tensor:
+        """What the output layer gets of h (n, T, dim): in training some of it is dropped."""
+        return self._thinned(h, self.dropout) if self.training else h
+
+    def _sequence(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        h, new = self.whole_sequence(tokens, state)
+        return self.thinned(h), new
 
     def _words(self, tokens: Tensor) -> Tensor:
         x: Tensor = self.embedding(tokens)

@@ -52,7 +52,7 @@ class Pointer(LanguageContender):
 
     @cached_property
     def model(self) -> PointerLSTM:
-        """A model with a pointer; ``training`` may change how it is trained."""
+        """A model with a pointer; ``training`` may change its settings and how it is trained."""
         changes = self.options.get("training", {})
         model = self.task.model(kind="pointer", window=self.cells, **changes)
         if not isinstance(model, PointerLSTM):
