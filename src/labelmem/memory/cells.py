@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from labelmem.config import MemoryConfig
+from labelmem.memory.pages import in_large_pages, room_like
 from labelmem.narrow import UNIT, narrowed, narrowed_width, widened
 from labelmem.reading import FADES
 
@@ -147,7 +148,7 @@ class CellStore:
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """Take over what :meth:`tensors` gave; shapes must fit."""
         for name in (*_CELLS, "used", "time"):
-            setattr(self, name, tensors[name].to(self.used.device).clone())
+            setattr(self, name, in_large_pages(tensors[name].to(self.used.device).clone()))
         if self._narrow != (self.v.dtype == torch.int16):  # saved with another choice of bits
             first, dtype = torch.zeros((), device=self.v.device), self.alpha.dtype
             self.v = narrowed(self.v, first) if self._narrow else widened(self.v, dtype)
@@ -159,5 +160,10 @@ class CellStore:
 
 
 def _extended(x: Tensor, more: int, fill: float) -> Tensor:
-    extra = x.new_full((x.shape[0], more, *x.shape[2:]), fill)
-    return torch.cat([x, extra], dim=1)
+    held = x.shape[1]
+    room = room_like(x, (x.shape[0], held + more, *x.shape[2:]))
+    if room is None:
+        extra = x.new_full((x.shape[0], more, *x.shape[2:]), fill)
+        return torch.cat([x, extra], dim=1)
+    room[:, :held], room[:, held:] = x, fill
+    return room
