@@ -1,4 +1,4 @@
-"""How things are timed: parts that are compared take turns, and the fastest of many turns counts."""
+"""How things are timed: parts that are compared take turns, and the fastest of many counts."""
 
 from __future__ import annotations
 
