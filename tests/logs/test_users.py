@@ -109,6 +109,16 @@ def test_an_id_that_is_a_word_of_the_card_is_no_trace(lived: Path) -> None:
     assert forget_user(lived, "nobody")["left_in"] == ["left.txt"]
 
 
+def test_what_the_model_has_as_well_is_no_trace(lived: Path) -> None:
+    with States(lived) as states:
+        state = states.get([USER])[USER].state
+    weights = lived / "model.safetensors"
+    weights.write_bytes(weights.read_bytes() + state[: len(state) // 2])
+    (lived / "copy.bin").write_bytes(state)
+    told = forget_user(lived, USER)
+    assert told["probes"] > 0 and told["left_in"] == ["copy.bin"]
+
+
 def test_a_damaged_state_is_refused(lived: Path) -> None:
     data = bytearray((lived / FILE).read_bytes())
     with States(lived) as states:

@@ -19,7 +19,7 @@ from labelmem.logs.rows import Columns
 from labelmem.logs.vocabulary import Vocabulary
 from labelmem.storage import load_state, save_state, write_file
 
-__all__ = ["Fitted", "load_fitted", "save_fitted"]
+__all__ = ["WEIGHTS", "Fitted", "load_fitted", "save_fitted"]
 
 _FORMAT = 1
 _CONFIG, _MODEL, _COMBINER, _LABELS = (
@@ -28,6 +28,8 @@ _CONFIG, _MODEL, _COMBINER, _LABELS = (
     "combiner.safetensors",
     "labels.json",
 )
+WEIGHTS = (_MODEL, _COMBINER)
+"""The files of what was trained."""
 _SETTINGS = ("format", "columns", "labels", "seed")
 
 

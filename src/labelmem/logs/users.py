@@ -11,7 +11,7 @@ import torch
 from labelmem.errors import InputError
 from labelmem.labels import KnownLabels, LabelSpace
 from labelmem.lmn import LMNState, LMNStep
-from labelmem.logs.folder import Fitted, load_fitted
+from labelmem.logs.folder import WEIGHTS, Fitted, load_fitted
 from labelmem.logs.packing import unpack
 from labelmem.logs.states import FILE, Kept, States
 from labelmem.logs.times import shown
@@ -85,7 +85,7 @@ def forget_user(folder: Path, user: str) -> dict[str, Any]:
     if not (folder / FILE).exists():
         load_fitted(folder)  # if it is no model folder, that is a mistake and no good news
     with States(folder) as states:
-        probes = _probes(folder / FILE, states.get([user]).get(user))
+        probes = _probes(folder, states.get([user]).get(user))
         kept = states.forget(user)
         named = [user.encode()] if len(user) >= _TELLING and not states.mentions(user) else []
         runs = states.runs()
@@ -110,18 +110,27 @@ def _removed(kept: Kept) -> dict[str, int]:
     return {"events": kept.observed, "own_items": len(kept.own), "bytes": len(kept.state)}
 
 
-def _probes(path: Path, kept: Kept | None) -> list[bytes]:
-    """Pieces of a user's state that the file of all states holds exactly once.
+def _probes(folder: Path, kept: Kept | None) -> list[bytes]:
+    """Pieces of a user's state that the file of all states holds exactly once, the model not.
 
     What others have as well, such as the trace of a common item, would be found again and says
-    nothing.
+    nothing. So would the vector of an item, which a state may hold as the model has it.
     """
     if kept is None:
         return []
     every = max(_PROBE, len(kept.state) // 16)
     pieces = [kept.state[i : i + _PROBE] for i in range(0, len(kept.state) - _PROBE, every)]
-    counts = occurrences(path, pieces)
-    return [piece for piece, count in zip(pieces, counts, strict=True) if count == 1]
+    states, *weights = (occurrences(folder / name, pieces) for name in (FILE, *_weights(folder)))
+    return [
+        piece
+        for piece, count, *others in zip(pieces, states, *weights, strict=True)
+        if count == 1 and not any(others)
+    ]
+
+
+def _weights(folder: Path) -> list[str]:
+    """What `fit` wrote and nobody since: there is no user in it."""
+    return [name for name in WEIGHTS if (folder / name).is_file()]
 
 
 def _holds(path: Path, probes: list[bytes]) -> bool:
