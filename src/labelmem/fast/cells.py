@@ -181,11 +181,11 @@ class OneStream:
         """(B, K) the products of each block of ``h`` with that block of the cells."""
         v = self.v[: self.used]
         if len(self._blocks) > 1:
-            return np.stack([own @ h_own for own, h_own in self._parts(v, h)])
+            return np.stack([own.dot(h_own) for own, h_own in self._parts(v, h)])
         # Blocked products are made for matrices in the cache; from memory they are slower than
         # row by row.
         with np.errstate(invalid="ignore"):  # libraries may look at bytes beside those they use
-            product: Array = v @ h if v.nbytes <= _IN_CACHE else np.einsum("kd,d->k", v, h)
+            product: Array = v.dot(h) if v.nbytes <= _IN_CACHE else np.einsum("kd,d->k", v, h)
         return product[None]
 
     def _parts(self, v: Array, h: Array) -> Iterator[tuple[Array, Array]]:
@@ -269,7 +269,9 @@ class OneStream:
             self._merge_one(int(own[0]), h, time)
             return
         length = np.sqrt(h @ h)
-        cosine = self.v[own] @ (h / length if length > 0 else h) / self._length(own)
+        # Not @, which now and then warns of invalid values where all are fine: some libraries touch
+        # what lies beside a small array.
+        cosine = self.v[own].dot(h / length if length > 0 else h) / self._length(own)
         w = softmax((self.config.lam if self.config.write_lam else 1.0) * cosine)
         self.v[own] += w[:, None] * h
         self.alpha[own] = self.config.decay * self.alpha[own] + w

@@ -142,6 +142,6 @@ class Groups:
                 reach += np.abs(shared)
         # Where a label's cells cancel, little is left of the products but their rounding.
         for column in np.flatnonzero(square < _CANCELS * reach):
-            M = weight[:, column] @ v[member[:, column]]
+            M = weight[:, column].dot(v[member[:, column]])
             square[column] = M @ M
         return GroupRead(weight, (weight * dot[member]).sum(axis=0), np.sqrt(square))

@@ -187,7 +187,7 @@ class SmallMemory:
         alpha = own[:, 1]
         if look is None:
             lam, h = self.config.lam if self.config.write_lam else 1.0, cell[2:]
-            w = softmax(own[:, 2:] @ h / lengths * (lam / length(h)))
+            w = softmax(own[:, 2:].dot(h) / lengths * (lam / length(h)))
         else:
             w = look[1][y, :count] / look[2][y]
         alpha *= self.config.decay
