@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
-from toys import Recurrent, Stateless, random_stream, run
+from toys import Recurrent, Stateless, filled, random_stream, run
 
 from labelmem.baselines import sgd_all as module
 from labelmem.baselines.sgd_all import SGDAll, SGDAllOptions
 from labelmem.errors import ClosedError, ConfigError, InputError
-from labelmem.models import GRUModel
+from labelmem.models import ConvNet, GRUModel
 
 
 def grown(model: Any) -> None:
@@ -143,8 +143,8 @@ def test_streams_taken_in_parts_are_the_same(monkeypatch: pytest.MonkeyPatch) ->
     generator = torch.Generator().manual_seed(0)
     x, ys = torch.randn(6, 5, 3, generator=generator), torch.randint(4, (6, 5), generator=generator)
     probs = []
-    for most in (module._MOST, 1):  # all streams at once, then each by itself
-        monkeypatch.setattr(module, "_MOST", most)
+    for most in (module._MOST_ON_CPU, 1):  # all streams at once, then each by itself
+        monkeypatch.setattr(module, "_MOST_ON_CPU", most)
         batch = SGDAll(Stateless(), options=SGDAllOptions(lr=0.5, decay=0.1)).streams(5)
         for t in range(6):
             probs.append(batch.predict(x[t]))
@@ -181,3 +181,49 @@ def test_it_learns_what_the_model_does_not_know() -> None:
 def test_options_have_limits(wrong: dict[str, float]) -> None:
     with pytest.raises(ConfigError, match=next(iter(wrong))):
         SGDAllOptions(**wrong)
+
+
+def pictured(bias: bool = True) -> nn.Sequential:
+    net = ConvNet(labels=4, dim=5, size=6, channels=(2, 3), gain=2.0)
+    model: nn.Sequential = filled(nn.Sequential(net.body, nn.Linear(5, 4, bias=bias)), 0, 0.4)
+    return model.double()
+
+
+@pytest.mark.parametrize("way", ["own", "vmap"])
+@pytest.mark.parametrize("bias", [True, False], ids=["bias", "no bias"])
+def test_streams_together_are_streams_alone(
+    bias: bool, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if way == "vmap":
+        monkeypatch.setattr(module, "known_parts", lambda model, x: None)
+    generator = torch.Generator().manual_seed(0)
+    x = torch.rand(6, 3, 1, 6, 6, generator=generator, dtype=torch.float64)
+    ys = torch.randint(6, (6, 3), generator=generator)  # two of the labels are new
+    method = SGDAll(pictured(bias), options=SGDAllOptions(lr=0.3, decay=0.1))
+    together, alone = method.streams(3), [method.streams(1) for _ in range(3)]
+    for t in range(6):
+        probs = together.predict(x[t])
+        for i, stream in enumerate(alone):
+            expected = stream.predict(x[t, i : i + 1])
+            width = min(probs.shape[1], expected.shape[1])
+            torch.testing.assert_close(probs[i : i + 1, :width], expected[:, :width])
+            assert not probs[i, width:].any()
+            stream.observe_ids(ys[t, i : i + 1])
+        together.observe_ids(ys[t])
+    assert not method._one_by_one
+
+
+def test_streams_of_a_model_without_a_state_are_batched() -> None:
+    method = SGDAll(Stateless())
+    batch = method.streams(2)
+    batch.predict(torch.ones(2, 3))
+    batch.observe([0, 1])
+    assert not method._one_by_one
+
+
+def test_pictures_of_another_size_are_refused() -> None:
+    method = SGDAll(pictured())
+    for shape in ((2, 1, 7, 7, 7), (2, 2, 6, 6), (2, 1, 9, 9)):
+        with pytest.raises(InputError, match="cannot take this input"):
+            method.streams(2).predict(torch.zeros(shape, dtype=torch.float64))
+    assert len(method.streams(2).predict(torch.zeros(2, 1, 6, 6, dtype=torch.float64))) == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from torch import Tensor, nn
 from toys import filled
 
 from labelmem.errors import ConfigError, ModelError
+from labelmem.experiments.few_shot.all_weights import AllWeights
 from labelmem.experiments.few_shot.embeddings import KINDS, make_embedding
 from labelmem.experiments.few_shot.episode import draw_episode, shot_figures
 from labelmem.experiments.few_shot.methods.maml import MAML
@@ -24,6 +26,7 @@ from labelmem.experiments.long_tail.drawing import draw_long_tail, rare_figures
 from labelmem.experiments.long_tail.methods.knn import KNN
 from labelmem.experiments.long_tail.task import LongTailTask
 from labelmem.experiments.table import load_table
+from labelmem.fast import plainly
 from labelmem.models import ConvNet
 
 CPU = torch.device("cpu")
@@ -161,6 +164,52 @@ def test_maml_leaves_its_body_as_it_was(tmp_path: Path) -> None:
     assert int(answers[0]) == -1 and bool((answers[1:] >= 0).all())
     for name, weight in method.body.state_dict().items():
         assert torch.equal(weight, before[name])
+
+
+def stepping(task: FewShotTask, seed: int = 0) -> nn.Sequential:
+    net = ConvNet(len(task.valid.pictures), dim=6, size=8, channels=(3, 3))
+    model: nn.Sequential = filled(nn.Sequential(net.body, net.head), seed, 0.3).to(task.device)
+    return model
+
+
+@pytest.mark.parametrize("part", ["all", "some"])
+def test_all_weights_step_by_loops(part: str, tmp_path: Path) -> None:
+    task = few_shot(tmp_path)
+    shown, lr = task.valid, 0.05
+    every = torch.arange(len(shown.episode.label))
+    steps = every if part == "all" else every[shown.episode.label < 9]
+    model = stepping(task)
+    expected, met = [], set[int]()
+    for step in steps.tolist():
+        y = int(shown.episode.label[step])
+        x = shown.pictures[y, int(shown.episode.drawing[step])].float() / 255
+        logits = model(x[None, None])[0]
+        expected.append(max(met, key=lambda label: float(logits[label].detach()), default=-1))
+        model.zero_grad()
+        (torch.logsumexp(logits, 0) - logits[y]).backward()
+        torch.optim.SGD(model.parameters(), lr).step()
+        met.add(y)
+    adapting = stepping(task)
+    assert AllWeights(adapting, lr, shown, steps).answers().tolist() == expected
+    assert len(set(expected)) > 3
+    for one, other in zip(adapting.parameters(), model.parameters(), strict=True):
+        torch.testing.assert_close(one, other)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA: this records a graph")
+def test_recorded_steps_are_plain_ones(tmp_path: Path) -> None:
+    task = replace(few_shot(tmp_path), device=torch.device("cuda"))
+    every, ways = torch.arange(len(task.valid.episode.label)), []
+    for recorded in (True, False):
+        model = stepping(task)
+        with nullcontext() if recorded else plainly():
+            answers = AllWeights(model, 0.05, task.valid, every).answers()
+        ways.append((answers, list(model.parameters())))
+    (found, weights), (expected, others) = ways
+    assert float((found == expected).float().mean()) > 0.95
+    for one, other in zip(weights, others, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-3)
 
 
 def test_bent_pictures_stay_recognisable() -> None:

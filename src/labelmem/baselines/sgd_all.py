@@ -14,8 +14,10 @@ from torch.func import functional_call, grad, vmap
 
 from labelmem.baselines.base import masked_softmax, refuse_infinite, require
 from labelmem.baselines.model_method import ModelMethod, ModelState, ModelStep
+from labelmem.baselines.own_scores import own_scores, own_slopes
 from labelmem.baselines.state import wider
 from labelmem.errors import InputError
+from labelmem.models.own_weights import known_parts
 from labelmem.online import Step
 from labelmem.trees import chosen, leaves, tree_map
 
@@ -23,6 +25,7 @@ __all__ = ["SGDAll", "SGDAllOptions"]
 
 _MODEL_ERRORS = (RuntimeError, ValueError, IndexError, TypeError)
 _MOST = 2**28  # slopes held at once: a gigabyte, and what autograd needs beside it
+_MOST_ON_CPU = 2**23  # more do not stay in its caches
 
 
 @dataclass(frozen=True)
@@ -59,8 +62,9 @@ class SGDAll(ModelMethod[SGDAllState, SGDAllOptions]):
     goes back one step only. A new label gets a row of zeros in the last layer first, then takes
     part in the step.
 
-    The streams are batched with ``torch.func.vmap``. Where the model has an operation that vmap
-    does not know (fused recurrent layers on some devices) they are taken one after another.
+    The streams are batched with ``torch.func.vmap``, and convolutional networks of plain layers
+    without it. Where the model has an operation that vmap does not know (fused recurrent layers on
+    some devices) they are taken one after another.
 
     Examples
     --------
@@ -102,11 +106,12 @@ class SGDAll(ModelMethod[SGDAllState, SGDAllOptions]):
         """What each stream's own copy of the model says."""
         self.backbone.check_open()
         self.backbone.model.eval()
-        scores, model_state = self._mapped(self._scores, state.weights, state.rows, x, state.model)
+        given = state.weights, state.rows, x, state.model
+        scores, model_state = self._mapped(self._scores, own_scores, *given)
         refuse_infinite(scores)
         scores = wider(scores, width)
         probs = masked_softmax(scores, self._has(state.own, scores.shape[1]))
-        return ModelStep(x, probs, model_state=model_state)
+        return ModelStep(x, probs, model_state=model_state if self.backbone.recurrent else None)
 
     def rebase(self, state: SGDAllState, step: Step, width: int) -> Step:
         """Late label: all moves on from the weights of now."""
@@ -128,7 +133,7 @@ class SGDAll(ModelMethod[SGDAllState, SGDAllOptions]):
                 lambda leaf, part=part: leaf[part],
                 ((weights, rows), (step.x, state.model, y, has), moves.to(self.dtype)),
             )
-            slopes = self._mapped(grad(self._loss, argnums=(0, 1)), *here, *given)
+            slopes = self._mapped(grad(self._loss, argnums=(0, 1)), own_slopes, *here, *given)
             tree_map(partial(self._step_, moving), here, slopes, (start, origin))
         state.weights, state.rows, state.own = weights, rows, own
 
@@ -145,7 +150,8 @@ class SGDAll(ModelMethod[SGDAllState, SGDAllOptions]):
     def _parts(self, streams: int) -> list[slice]:
         """As many streams at a time as their slopes have room."""
         size = sum(weight.numel() for weight in self._weights().values())
-        most = max(1, _MOST // size)
+        room = _MOST_ON_CPU if self.device.type == "cpu" else _MOST
+        most = max(1, room // size)
         return [slice(first, first + most) for first in range(0, streams, most)]
 
     def _step_(self, moving: Tensor, weight: Tensor, slope: Tensor, origin: Tensor) -> None:
@@ -175,7 +181,7 @@ class SGDAll(ModelMethod[SGDAllState, SGDAllOptions]):
         if self.backbone.head.bias is None:
             rows = rows | {"bias": rows["bias"] * 0}
         extra = nn.functional.linear(h, rows["weight"], rows["bias"])
-        next_state = output[-1] if self.backbone.recurrent else None
+        next_state = output[-1] if self.backbone.recurrent else ()
         next_state = tree_map(lambda leaf: leaf[0], next_state)
         return torch.cat([logits, extra], dim=1)[0], next_state
 
@@ -193,12 +199,12 @@ class SGDAll(ModelMethod[SGDAllState, SGDAllOptions]):
         log_p = torch.log_softmax(torch.where(has, scores, -torch.inf), dim=0)
         return -log_p.gather(0, y[None])[0]
 
-    def _mapped(self, f: Callable[..., Any], *args: Any) -> Any:
-        """Apply ``f``, written for one stream, to all of them."""
+    def _mapped(self, f: Callable[..., Any], own: Callable[..., Any], *args: Any) -> Any:
+        """Apply ``f``, written for one stream, to all; ``own`` is the same for chains of layers."""
         streams = len(next(leaves(args)))
         if streams > 1 and not self._one_by_one:
             try:
-                return vmap(f)(*args)
+                return self._at_once(f, own, *args)
             except _MODEL_ERRORS:  # the model's fault, or vmap's? one stream alone will tell
                 pass
         try:
@@ -211,6 +217,13 @@ class SGDAll(ModelMethod[SGDAllState, SGDAllOptions]):
             raise InputError(f"{name} cannot take this input: {error}") from error
         self._one_by_one |= streams > 1
         return tree_map(lambda *parts: torch.stack(parts), *each)
+
+    def _at_once(self, f: Callable[..., Any], own: Callable[..., Any], *args: Any) -> Any:
+        parts = None if self.backbone.recurrent else known_parts(self.backbone.model, args[2])
+        if parts is not None and parts[-1][1] is self.backbone.head:
+            return own(parts, *args)
+        # No state is to vmap a leaf that it cannot take apart, not a tree without leaves.
+        return vmap(f)(*(() if arg is None else arg for arg in args))
 
     def _has(self, own: Tensor, width: int) -> Tensor:
         """(n, width) whether the stream has the label."""

@@ -12,7 +12,7 @@ from labelmem.models.sizes import check_sizes
 __all__ = ["ConvNet"]
 
 
-class _Length(nn.Module):
+class Length(nn.Module):
     """Brings vectors to one length."""
 
     def __init__(self, length: float) -> None:
@@ -80,7 +80,7 @@ class ConvNet(nn.Module):
                 layers.append(nn.MaxPool2d(2))
         layers += [nn.Flatten(), nn.Linear(channels[-1] * (size >> pools) ** 2, dim)]
         if gain is not None:
-            layers.append(_Length(gain))
+            layers.append(Length(gain))
         self.body = nn.Sequential(*layers)
         self.head = nn.Linear(dim, labels)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -10,7 +10,9 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
-__all__ = ["Lessons", "adapted_losses"]
+from labelmem.models.own_weights import Part, Stepped, known_parts, respond
+
+__all__ = ["Lessons", "adapted_losses", "any_adapted_losses"]
 
 Weights = dict[str, Tensor]
 
@@ -35,6 +37,66 @@ def adapted_losses(
     The gradient goes through the steps, to the weights of ``model`` that all sequences start from;
     ``first_order`` takes the steps as constants instead.
     """
+    parts = known_parts(model, lessons.x[:, 0])
+    # Only vmap knows what autocast does inside of gradients, and takes some where none are wanted.
+    plain = torch.is_grad_enabled() and not torch.is_autocast_enabled(lessons.x.device.type)
+    if parts is None or not plain:
+        return any_adapted_losses(model, lessons, lr, first_order)
+    sequences = _Sequences(parts, model, len(lessons.y))
+    steps = lessons.y.shape[1]
+    total = lessons.x.new_zeros(())
+    for t in range(steps):
+        losses = sequences.losses(lessons.x[:, t], lessons.y[:, t])
+        total = total + (losses * lessons.counts[:, t]).sum()
+        if t < steps - 1:
+            sequences.step(losses, lr, first_order)
+    return total / lessons.counts.sum().clamp(min=1)
+
+
+class _Sequences:
+    """The weights of sequences that move; those of linear layers as the steps they have taken."""
+
+    def __init__(self, parts: Sequence[Part], model: nn.Module, count: int) -> None:
+        self.parts = parts
+        start = dict(model.named_parameters())
+        self.moved: Weights = {name: p.expand(count, *p.shape) for name, p in start.items()}
+        for weight in self.moved.values():
+            if not weight.requires_grad:  # it is not trained, but it moves
+                weight.requires_grad_()
+        self.stepped = {
+            name: Stepped.none(start[f"{name}.weight"], count)
+            for name, part in parts
+            if isinstance(part, nn.Linear) and part.bias is not None
+        }
+        for name in self.stepped:
+            del self.moved[f"{name}.weight"]
+        self._inputs: Weights = {}
+
+    def losses(self, x: Tensor, y: Tensor) -> Tensor:
+        """-log P(y) (n,) under the weights of now."""
+        stepped = {f"{name}.weight": weight for name, weight in self.stepped.items()}
+        logits = respond(self.parts, {**self.moved, **stepped}, x, self._inputs)
+        return nn.functional.cross_entropy(logits, y, reduction="none")
+
+    def step(self, losses: Tensor, lr: float, first_order: bool) -> None:
+        """Step down the slopes of the losses that were found last."""
+        total = losses.sum()
+        given = list(self.moved.values())
+        slopes = torch.autograd.grad(total, given, retain_graph=True, create_graph=not first_order)
+        moves = {name: lr * slope for name, slope in zip(self.moved, slopes, strict=True)}
+        self.moved = {name: weight - moves[name] for name, weight in self.moved.items()}
+        for name, weight in self.stepped.items():
+            # A linear layer's slope is that of its outputs, which its bias has too, times inputs.
+            x = self._inputs[name]
+            self.stepped[name] = weight.after(
+                moves[f"{name}.bias"], x.detach() if first_order else x
+            )
+
+
+def any_adapted_losses(
+    model: nn.Module, lessons: Lessons, lr: float, first_order: bool = False
+) -> Tensor:
+    """What :func:`adapted_losses` gives, of any network that works on one sequence."""
     n, steps = lessons.y.shape
     start = dict(model.named_parameters())
     weights = {name: p.expand(n, *p.shape) for name, p in start.items()}

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from labelmem.experiments.contender import TaskContender
+from labelmem.experiments.few_shot.all_weights import AllWeights
 from labelmem.experiments.few_shot.task import FewShotTask, Learner, Shown, as_floats, size_of
 from labelmem.experiments.images.fit_pictures import PictureOptions, fit_steps
 from labelmem.experiments.images.meta_learning import Lessons, adapted_losses
@@ -97,21 +98,7 @@ class MAML(TaskContender[FewShotTask, Learner]):
 
     def _answers(self, lr: float, shown: Shown, steps: Tensor, labels: int) -> Tensor:
         adapting = copy.deepcopy(self._rows(self.body, labels)).requires_grad_(True)
-        answers = torch.empty(len(steps), dtype=torch.int64)
-        met = torch.zeros(labels, dtype=torch.bool, device=self.task.device)
-        truth = shown.episode.label[steps]
-        for i, y in enumerate(truth.tolist()):
-            logits = adapting(shown.at(steps[i : i + 1]))[0]
-            # Labels that were never shown are no answers, but the step pushes them down too.
-            best = logits.detach().masked_fill(~met, -torch.inf).argmax()
-            answers[i] = best if bool(met[best]) else -1
-            loss = -torch.log_softmax(logits, dim=0)[y]
-            slopes = torch.autograd.grad(loss, list(adapting.parameters()))
-            with torch.no_grad():
-                for weight, slope in zip(adapting.parameters(), slopes, strict=True):
-                    weight.sub_(slope, alpha=lr)
-            met[y] = True
-        return answers
+        return AllWeights(adapting, lr, shown, steps).answers()
 
 
 CONTENDER = MAML
