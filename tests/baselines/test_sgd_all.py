@@ -170,6 +170,23 @@ def test_the_first_weights_are_shared_not_copied() -> None:
     assert state.weights["head.weight"].untyped_storage().nbytes() == 4 * 4 * 5
 
 
+def test_the_row_of_a_new_label_may_start_elsewhere() -> None:
+    class Elsewhere(SGDAll):
+        def fresh_row(self) -> dict[str, Tensor]:
+            return {name: row + 0.3 for name, row in super().fresh_row().items()}
+
+    x = torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
+    model = Stateless()
+    for decay in (0.0, 1 - 1e-7):  # all the way back, too, is where it started
+        stream = Elsewhere(model, options=SGDAllOptions(lr=0.0, decay=decay)).stream()
+        for row in x:
+            probs = stream.predict(row).probs
+            stream.observe("new")
+        h = model.features(x[-1])[0]
+        logits = torch.cat([model.head(h), (0.3 * h.sum() + 0.3)[None]])
+        torch.testing.assert_close(torch.as_tensor(probs), torch.softmax(logits, dim=0))
+
+
 def test_it_learns_what_the_model_does_not_know() -> None:
     x, ys = random_stream(0, 150, [0], ["one"])
     probs = run(SGDAll(Stateless(labels=1), options=SGDAllOptions(lr=0.2)).stream(), x, ys)

@@ -22,6 +22,7 @@ from labelmem.experiments.images.beliefs import Beliefs
 from labelmem.experiments.images.drawings import made_up
 from labelmem.experiments.images.fit_last import LastOptions, fit_last
 from labelmem.experiments.images.maps import BesideMaps, Maps, maps_and_h
+from labelmem.experiments.images.methods.maml import MAML
 from labelmem.experiments.images.recalls import draw_recalls
 from labelmem.experiments.images.second_showing import score
 from labelmem.experiments.images.showings import Showings, again, draw_showings, numbered
@@ -322,6 +323,25 @@ def test_only_second_showings_count(labels: int, tmp_path: Path) -> None:
     assert [metrics[name] for name in names] == pytest.approx(expected)
     assert found.accuracy == pytest.approx(expected[0])
     assert found.metrics.result().tokens == 12 * 3
+
+
+def test_maml_has_the_same_beginning_for_every_label_it_was_not_taught(tmp_path: Path) -> None:
+    (run,) = load_table("table3").runs("smoke", methods=["maml"])
+    maml = MAML(ImageTask(run, torch.device("cpu"), tmp_path, show=False))
+    point = {"lr": 0.0, "train_lr": 0.03}
+    world = maml.task.test
+    body, head = maml.trained(point["train_lr"], world)
+    # Without any step: the row of a new label is the mean of the rows that stand for new ones.
+    stream = maml.build(point, world.among(maml.task.seen)).stream()
+    picture = world.pictures[0, 0]
+    stream.predict(picture)
+    stream.observe("new")
+    probs = torch.as_tensor(stream.predict(picture).probs)
+    logits = head(body(picture[None]))[0]
+    strangers = logits[maml.task.seen :]
+    expected = torch.softmax(torch.cat([logits[: maml.task.seen], strangers.mean()[None]]), dim=0)
+    torch.testing.assert_close(probs, expected)
+    assert len(set(strangers.tolist())) > 1
 
 
 def test_a_record_has_both_label_spaces(tmp_path: Path) -> None:

@@ -121,12 +121,13 @@ class SGDAll(ModelMethod[SGDAllState, SGDAllOptions]):
         """Give a new label its row, then take the step in all weights."""
         own = chosen(mask, torch.maximum(state.own, y + 1 - len(self.known)), state.own)
         extra = int(own.max())
-        rows = {name: wider(tensor, extra) for name, tensor in state.rows.items()}
+        fresh = self.fresh_row()
+        rows = {name: _longer(tensor, extra, fresh[name]) for name, tensor in state.rows.items()}
         y = y.clamp(max=len(self.known) + extra - 1)
         has = self._has(own, len(self.known) + extra)
         weights = self._copied(state.weights)
         start = {name: p[None] for name, p in self._weights().items()}
-        origin = {name: torch.zeros_like(tensor[:1]) for name, tensor in rows.items()}
+        origin = {name: row.expand_as(rows[name][:1]) for name, row in fresh.items()}
         moves = torch.ones_like(y) if mask is None else mask
         for part in self._parts(state.streams):
             here, given, moving = tree_map(
@@ -136,6 +137,12 @@ class SGDAll(ModelMethod[SGDAllState, SGDAllOptions]):
             slopes = self._mapped(grad(self._loss, argnums=(0, 1)), own_slopes, *here, *given)
             tree_map(partial(self._step_, moving), here, slopes, (start, origin))
         state.weights, state.rows, state.own = weights, rows, own
+
+    def fresh_row(self) -> dict[str, Tensor]:
+        """What the row of a new label is before its first step: (1, 1, d) and (1, 1), zeros."""
+        assert self.backbone.head is not None
+        zeros, dim = self.backbone.head.weight.new_zeros, self.backbone.head.in_features
+        return {"weight": zeros(1, 1, dim), "bias": zeros(1, 1)}
 
     def _copied(self, weights: dict[str, Tensor]) -> dict[str, Tensor]:
         """The weights as the streams' own, to be changed in place."""
@@ -228,3 +235,9 @@ class SGDAll(ModelMethod[SGDAllState, SGDAllOptions]):
     def _has(self, own: Tensor, width: int) -> Tensor:
         """(n, width) whether the stream has the label."""
         return torch.arange(width, device=own.device) < len(self.known) + own[:, None]
+
+
+def _longer(rows: Tensor, size: int, row: Tensor) -> Tensor:
+    """Rows (n, E, …) extended to ``size`` by copies of one."""
+    more = row.expand(len(rows), max(0, size - rows.shape[1]), *rows.shape[2:])
+    return torch.cat([rows, more], dim=1)

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from labelmem.baselines import make
+from labelmem.baselines.sgd_all import SGDAll, SGDAllOptions
 from labelmem.errors import InputError, ModelError
 from labelmem.experiments.images.contender import ImageContender
 from labelmem.experiments.images.fit_pictures import PictureOptions, fit_steps
@@ -26,12 +26,26 @@ WORST = 1.0
 """The loss of a step so large that the weights run away."""
 
 
+class _Adapting(SGDAll):
+    """Every weight steps; the rows of new labels start from where training left such rows."""
+
+    def __init__(self, model: nn.Module, lr: float, fresh: nn.Linear) -> None:
+        super().__init__(model, options=SGDAllOptions(lr=lr))
+        self._fresh = {
+            "weight": fresh.weight.mean(0, keepdim=True)[None],
+            "bias": fresh.bias.mean(0, keepdim=True)[None],
+        }
+
+    def fresh_row(self) -> dict[str, Tensor]:
+        return self._fresh
+
+
 class MAML(ImageContender):
     """The run's network, trained further for its steps; these are searched, in use and in training.
 
     It learns from sequences of what the network was taught. In each of them some labels change
     their names to labels that are never taught, so that their outputs learn to start from nothing.
-    Then it adapts as ``sgd-all`` does.
+    Then it adapts as ``sgd-all`` does. Where a label has no output yet, it gets the mean of those.
     """
 
     grid = {
@@ -48,11 +62,10 @@ class MAML(ImageContender):
         """Around the trained weights, with as many outputs as the world's head."""
         body, head = self.trained(point["train_lr"], world)
         assert isinstance(head, nn.Linear)
-        narrow = nn.Linear(head.in_features, world.head.out_features, device=head.weight.device)
-        with torch.no_grad():
-            narrow.weight.copy_(head.weight[: narrow.out_features])
-            narrow.bias.copy_(head.bias[: narrow.out_features])
-        return make("sgd-all", nn.Sequential(body, narrow), lr=point["lr"])
+        known = torch.arange(world.head.out_features)
+        strangers = (~world.known).nonzero()[:, 0]
+        model = nn.Sequential(body, _rows(head, known))
+        return _Adapting(model, point["lr"], _rows(head, strangers))
 
     def loss(self, point: Point) -> float:
         """The share of second showings that are missed; all, where the weights run away."""
@@ -111,6 +124,15 @@ class MAML(ImageContender):
         counts = drawn.second | ~renamed
         x = world.pictures[drawn.label.to(device), drawn.drawing.to(device)]
         return Lessons(x, y.to(device), counts.to(device))
+
+
+@torch.no_grad()
+def _rows(layer: nn.Linear, which: Tensor) -> nn.Linear:
+    """A layer with some of the outputs of another."""
+    made = nn.Linear(layer.in_features, len(which), device=layer.weight.device)
+    made.weight.copy_(layer.weight[which])
+    made.bias.copy_(layer.bias[which])
+    return made.requires_grad_(False)
 
 
 CONTENDER = MAML
