@@ -15,7 +15,7 @@ _WARM_UP = 2
 
 
 class AllWeights:
-    """Answers to steps of an episode, each given before a step of descent on its label.
+    """Answers to the steps of an episode, each given before a step of descent on its label.
 
     Thousands of steps follow on each other with one picture each, so a GPU would wait for every
     operation to be asked for. All that a step needs lies on the device, which step it is too; so
@@ -24,19 +24,21 @@ class AllWeights:
     Parameters
     ----------
     model
-        Gives logits for pictures; its weights are changed.
-    lr
-        Step size.
-    shown, steps
-        The episode, and which of its steps (N,) are gone through.
+        Gives logits for pictures; its weights are changed. Its last part is the output layer.
+    lr, head_lr
+        Step sizes, that of the output layer apart.
+    shown
+        The episode, of N steps.
     """
 
-    def __init__(self, model: nn.Module, lr: float, shown: Shown, steps: Tensor) -> None:
-        self.model, self.lr, self.pictures = model, lr, shown.pictures
+    def __init__(self, model: nn.Sequential, lr: float, head_lr: float, shown: Shown) -> None:
+        self.model, self.pictures = model, shown.pictures
         self.weights = list(model.parameters())
+        heads = len(list(model[-1].parameters()))
+        self.rates = [lr] * (len(self.weights) - heads) + [head_lr] * heads
         where = shown.pictures.device
-        self.label = shown.episode.label[steps].to(where)
-        self.drawing = shown.episode.drawing[steps].to(where)
+        self.label = shown.episode.label.to(where)
+        self.drawing = shown.episode.drawing.to(where)
         self.found = torch.empty_like(self.label)
         self.met = torch.zeros(len(shown.pictures), dtype=torch.bool, device=where)
         self.now = torch.zeros(1, dtype=torch.int64, device=where)
@@ -61,8 +63,8 @@ class AllWeights:
         loss = nn.functional.cross_entropy(logits, y)
         slopes = torch.autograd.grad(loss, self.weights)
         with torch.no_grad():
-            for weight, slope in zip(self.weights, slopes, strict=True):
-                weight.sub_(slope, alpha=self.lr)
+            for weight, slope, rate in zip(self.weights, slopes, self.rates, strict=True):
+                weight.sub_(slope, alpha=rate)
         self.met.index_fill_(0, y, True)
         self.now += 1
 

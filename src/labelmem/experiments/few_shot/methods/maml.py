@@ -24,12 +24,15 @@ from labelmem.search import Point
 class MAML(TaskContender[FewShotTask, Learner]):
     """Body of the plain classifier, and an output layer of zeros with a row for every label.
 
-    It is trained on short episodes of a few labels; the test has as many outputs as labels. The
-    step in use is searched on a part of the validation episode.
+    It is trained on short episodes of a few labels; the test has as many outputs as labels. So the
+    steps in use are searched, that of the output layer apart from that of the body.
     """
 
-    grid = {"lr": (1e-5, 1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1)}
-    start = {"lr": 3e-3}
+    grid = {
+        "head_lr": (1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0),
+        "lr": (0.0, 1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 0.01),
+    }
+    start = {"head_lr": 0.03, "lr": 1e-4}
 
     @property
     def said(self) -> dict[str, Any]:
@@ -80,25 +83,20 @@ class MAML(TaskContender[FewShotTask, Learner]):
         return nn.Sequential(body, head)
 
     def loss(self, point: Point) -> float:
-        """The share of misses among the first labels of the validation episode."""
-        shown, most = self.task.valid, int(self.task.config["maml_valid"])
-        few = shown.episode.label < most
-        answers = self._answers(point["lr"], shown, few.nonzero()[:, 0], len(shown.pictures))
-        counts = shown.episode.shot[few] > 0
-        return float((answers != shown.episode.label[few])[counts].float().mean())
+        """The share of misses in the validation episode."""
+        return self.task.missed(self._learner(point))
 
     def finish(self, point: Point, work: Path) -> Learner:
         """Every step of the episode is a step of all weights."""
+        return self._learner(point)
 
+    def _learner(self, point: Point) -> Learner:
         def answer(shown: Shown) -> Tensor:
-            every = torch.arange(len(shown.episode.label))
-            return self._answers(point["lr"], shown, every, len(shown.pictures))
+            rows = self._rows(self.body, len(shown.pictures))
+            adapting = copy.deepcopy(rows).requires_grad_(True)
+            return AllWeights(adapting, point["lr"], point["head_lr"], shown).answers()
 
         return Learner(answer, size_of(self.body))
-
-    def _answers(self, lr: float, shown: Shown, steps: Tensor, labels: int) -> Tensor:
-        adapting = copy.deepcopy(self._rows(self.body, labels)).requires_grad_(True)
-        return AllWeights(adapting, lr, shown, steps).answers()
 
 
 CONTENDER = MAML
