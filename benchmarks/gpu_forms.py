@@ -34,13 +34,10 @@ def compared_forms(n: int, labels: int, dim: int, cells: int, device: torch.devi
             "label step",
             kernels_label,
             [
-                {"BLOCK": block, "TILES": tiles, "AHEAD": ahead, "num_warps": warps, "maxnreg": top}
-                for block, warps, tiles, ahead, top in (
-                    (64, 4, 8, True, None), (64, 4, 8, True, 128), (64, 4, 8, False, None),
-                    (64, 4, 8, False, 96), (64, 8, 8, True, None), (64, 8, 8, False, None),
-                    (64, 8, 8, False, 80), (32, 2, 16, True, None), (32, 2, 16, True, 128),
-                    (32, 2, 16, False, None), (32, 2, 16, False, 96), (32, 4, 16, False, 80),
-                    (128, 8, 8, False, None), (16, 1, 32, False, 96),
+                {"BLOCK": block, "TILES": tiles, "STAGES": stages, "num_warps": 1}
+                for block, tiles, stages in (
+                    (32, 13, 3), (32, 13, 4), (32, 13, 2), (32, 26, 3), (16, 26, 3), (16, 26, 4),
+                    (16, 52, 3), (64, 7, 3),
                 )
             ],
             lambda: kernels_label.label_step(mu, scores, scores, shared, weights, out),
@@ -66,9 +63,10 @@ def compared_forms(n: int, labels: int, dim: int, cells: int, device: torch.devi
 
 
 def _rows() -> list[Row]:
-    """Ways to go over long rows."""
+    """Ways to go over long rows: held as they are, or a piece at a time."""
+    held = [{"WHOLE": 16384, "BLOCK": 1024, "num_warps": warps} for warps in (4, 8, 16, 32)]
     cuts = ((512, 4), (1024, 4), (1024, 8), (2048, 4), (2048, 8), (2048, 16), (4096, 8), (4096, 16))
-    return [{"BLOCK": block, "num_warps": warps} for block, warps in cuts]
+    return held + [{"WHOLE": 0, "BLOCK": block, "num_warps": warps} for block, warps in cuts]
 
 
 def _timed(module: Any, forms: list[Row], work: Callable[[], Any]) -> Iterator[tuple[Row, float]]:

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from labelmem.beside import Beside
 from labelmem.combining import Combiner, CombinerState, CombinerStep, View, gru, misses
 from labelmem.errors import ConfigError
 from labelmem.fast import Array, alone, array, arrays, compiled, row, tensor
@@ -42,17 +43,28 @@ class LabelState(CombinerState):
     ids: Tensor | None = None
     spare: Tensor | None = None
     """Room for the next mu, where steps are recorded; no part of what is remembered."""
+    spare_r: Tensor | None = None
+    """Room for the next r, likewise; where no label has its score it is zero."""
+    spare_s: Tensor | None = None
 
     def tensors(self) -> dict[str, Tensor]:
         """Everything that must be saved."""
-        return {name: x for name, x in super().tensors().items() if name != "spare"}
+        own = super().tensors()
+        return {name: x for name, x in own.items() if not name.startswith("spare")}
 
     def with_spare(self, slots: int) -> LabelState:
-        """The same with room for the next mu, and at least so many slots."""
+        """The same with room for the next mu, r and s, and at least so many slots."""
         state = _with_slots(self, slots)
         if state.spare is not None and state.spare.shape == state.mu.shape:
             return state
-        return replace(state, mu=state.mu.contiguous(), spare=torch.empty_like(state.mu))
+        held = {name: getattr(state, name).contiguous() for name in ("mu", "r", "s")}
+        return replace(
+            state,
+            **held,
+            spare=torch.empty_like(held["mu"]),
+            spare_r=torch.zeros_like(held["r"]),
+            spare_s=torch.zeros_like(held["s"]),
+        )
 
 
 class LabelCombiner(Combiner, kind="label"):
@@ -145,6 +157,18 @@ class LabelCombiner(Combiner, kind="label"):
         assert isinstance(state, LabelState)
         return self.step(state, view.h, view.r.shape[1])
 
+    def ahead(self, state: CombinerState, h: Tensor, width: int) -> Beside[CombinerStep]:
+        """It looks at nothing but h and what it remembers."""
+        assert isinstance(state, LabelState)
+        return Beside(lambda: self.step(state, h, width), h.device, given=h)
+
+    def room(self, state: CombinerState, width: int) -> tuple[Tensor, Tensor] | None:
+        """In a recording they are remembered where they are put."""
+        assert isinstance(state, LabelState)
+        if state.spare_r is None or state.spare_s is None or not recording():
+            return None
+        return state.spare_r[:, 1 : 1 + width], state.spare_s[:, 1 : 1 + width]
+
     def step(self, state: LabelState, h: Tensor, width: int) -> CombinerStep:
         """Eq. 4 for the first ``width`` labels, given h (n, d)."""
         if state.ids is None:  # labels that joined late start from the background state
@@ -158,6 +182,11 @@ class LabelCombiner(Combiner, kind="label"):
 
     def shared(self, h: Tensor, missed: Tensor) -> Tensor:
         """(…, 3 hidden) what h and the two flags put in: one product per step, not per label."""
+        if h.ndim == 2 and fused(h, missed) and not torch.is_grad_enabled():
+            from labelmem.kernels.label_shared import shared_many
+
+            weights = (self.weight_h, self.weight_flags, self.bias_input)
+            return shared_many(h, missed, *weights)
         return h @ self.weight_h.T + missed @ self.weight_flags.T + self.bias_input
 
     def cell(
@@ -269,7 +298,7 @@ class LabelCombiner(Combiner, kind="label"):
         assert isinstance(state, LabelState)
         if view.read.compiled and mask is None and state.ids is None and self._plain(step, view):
             return self._observe_compiled(state, step, view, int(y))
-        if state.spare is not None and recording() and fused(view.r, view.s):
+        if recording() and fused(view.r, view.s) and _in_place(state, view):
             return _swapped_many(state, step.mu, view, y, mask)
         missed = torch.stack([misses(view.r, y), misses(view.s, y)], dim=1)
         return self.commit(state, step, view.r, view.s, missed, mask)
@@ -363,16 +392,27 @@ def _swapped(
     return replace(state, mu=mu, spare=state.mu, missed=missed)
 
 
+def _in_place(state: LabelState, view: View) -> bool:
+    """Whether r and s were put where there was room for them."""
+    room = (state.spare_r, state.spare_s)
+    return all(
+        x is not None and x[:, 1:].data_ptr() == seen.data_ptr()
+        for x, seen in zip(room, (view.r, view.s), strict=True)
+    )
+
+
 def _swapped_many(
     state: LabelState, mu: Tensor, view: View, y: Tensor, mask: Tensor | None
 ) -> LabelState:
-    """The same on a GPU, the misses found in the same pass over the scores."""
-    from labelmem.kernels.commit import keep_rows, keep_scores
+    """The same on a GPU, where r and s are in their spare room as well."""
+    from labelmem.kernels.commit import keep_many
 
+    assert state.spare_r is not None and state.spare_s is not None
     seen = torch.ones_like(y, dtype=torch.bool) if mask is None else mask
-    keep_rows(seen, mu, state.mu)
-    missed = keep_scores(seen, y, (view.r, view.s), (state.r, state.s, state.missed))
-    return replace(state, mu=mu, spare=state.mu, missed=missed)
+    new, old = (mu, state.spare_r, state.spare_s), (state.mu, state.r, state.s)
+    keep_many(seen, y, new, old, state.missed, view.r.shape[1])
+    fields = ("mu", "r", "s", "spare", "spare_r", "spare_s")
+    return replace(state, **dict(zip(fields, new + old, strict=True)))
 
 
 def _with_slots(state: LabelState, slots: int) -> LabelState:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from labelmem import functional as F
 from labelmem.around import AroundModel
+from labelmem.beside import Beside, called
 from labelmem.combiner import Combiner, CombinerState, CombinerStep, View
 from labelmem.config import MemoryConfig
 from labelmem.errors import ConfigError, InputError, UnsupportedError
@@ -25,6 +26,7 @@ from labelmem.lockstep.state import Held, can_record
 from labelmem.memory import LabeledMemory, MemoryRead
 from labelmem.online import OnlineMethod, Step
 from labelmem.trees import chosen, leaves, rebuild
+from labelmem.trust import recording
 
 __all__ = ["LMN", "LMNState", "LMNStep"]
 
@@ -124,7 +126,7 @@ class LMN(AroundModel, OnlineMethod[LMNState]):  # type: ignore[override]  # its
 
     def advance(self, state: LMNState, x: Any, width: int) -> LMNStep:
         """Model, memory, combiner, mixture. Pure."""
-        with torch.no_grad():
+        with torch.no_grad(), called(self.backbone.head, self.device):
             h, key, logits, recurrent = self.encode(x, state.recurrent, state.memory.streams)
             return self.combine(state, h, key, logits, width, x, recurrent)
 
@@ -165,6 +167,7 @@ class LMN(AroundModel, OnlineMethod[LMNState]):  # type: ignore[override]  # its
 
         ``x`` and ``recurrent``, the inputs and the next states of model and key, are passed on.
         """
+        ahead = self._ahead(state, h, logits, width)
         lam, delta = (None, None) if self._kernel is None else self._kernel()
         read = state.memory.read(key, lam, delta)
         if logits is not None and self._compiled(read, logits):
@@ -173,15 +176,19 @@ class LMN(AroundModel, OnlineMethod[LMNState]):  # type: ignore[override]  # its
             P, theta, r, s = told
             return LMNStep(x, P, theta, r, s, h, key, read, combined, recurrent)
         own = isinstance(self.combiner, Combiner) and self.combiner.gives_s and logits is not None
-        s = read.score.new_empty(0, 0) if own else read.spread(read.score, width)
+        room = self._room(state, width)
+        s = read.score.new_empty(0, 0) if own else read.spread(read.score, width, room[1])
         if logits is None:  # few-shot: the memory alone
             return LMNStep(x, s, memory_probs=s, key=key, read=read, recurrent=recurrent)
-        r = self._model_score(logits, width)
+        r = self._model_score(logits, width, room[0])
         combined = None
         self._check_form(state)
         if isinstance(self.combiner, Combiner):
             assert state.combiner is not None
-            combined = self.combiner(state.combiner, View(h, r, s, read))
+            if ahead is not None:
+                combined = ahead.result()
+            else:
+                combined = self.combiner(state.combiner, View(h, r, s, read))
             theta, s = combined.theta, s if combined.s is None else combined.s
         else:
             theta = r.new_full((1, 1), self.combiner).expand_as(r)
@@ -190,6 +197,16 @@ class LMN(AroundModel, OnlineMethod[LMNState]):  # type: ignore[override]  # its
         else:
             P = self._mix(r, s, theta)
         return LMNStep(x, P, theta, r, s, h, key, read, combined, recurrent)
+
+    def _ahead(
+        self, state: LMNState, h: Tensor, logits: Tensor | None, width: int
+    ) -> Beside[CombinerStep] | None:
+        """The combiner's step, begun before all else in a recording, if it looks at h alone."""
+        if not recording() or logits is None or not isinstance(self.combiner, Combiner):
+            return None
+        self._check_form(state)
+        assert state.combiner is not None
+        return self.combiner.ahead(state.combiner, h, max(width, logits.shape[1]))
 
     def _compiled(self, read: MemoryRead, logits: Tensor) -> bool:
         """Whether what comes after the read is done by compiled kernels."""
@@ -219,12 +236,21 @@ class LMN(AroundModel, OnlineMethod[LMNState]):  # type: ignore[override]  # its
             mix_fixed(*known, float(self.combiner), self.partition, out)
         return told.unbind(), combined
 
-    def _model_score(self, logits: Tensor, width: int) -> Tensor:
-        """Eq. 1, with zeros for the labels that are the streams' own."""
+    def _room(self, state: LMNState, width: int) -> tuple[Tensor | None, Tensor | None]:
+        """Where fused kernels put r and s, if the combiner has a wish."""
+        if state.combiner is None or not isinstance(self.combiner, Combiner):
+            return None, None
+        return self.combiner.room(state.combiner, width) or (None, None)
+
+    def _model_score(self, logits: Tensor, width: int, out: Tensor | None = None) -> Tensor:
+        """Eq. 1, with zeros for the labels that are the streams' own.
+
+        ``out`` is where a fused kernel puts it.
+        """
         if fused(logits) and not logits.requires_grad:
             from labelmem.kernels.mix import believed_by_model
 
-            return believed_by_model(logits, max(width, logits.shape[1]))
+            return believed_by_model(logits, max(width, logits.shape[1]), out)
         r = F.model_score(logits)
         own = width - r.shape[1]
         return torch.nn.functional.pad(r, (0, own)) if own > 0 else r
@@ -258,14 +284,18 @@ class LMN(AroundModel, OnlineMethod[LMNState]):  # type: ignore[override]  # its
     def learn(self, state: LMNState, step: LMNStep, y: Tensor, mask: Tensor | None) -> None:
         """Move the combiner on (keeping its graph) and write where the margin says so."""
         self._check_form(state)
+        combiner, beside = self.combiner, None
         if step.combined is not None:
-            assert isinstance(self.combiner, Combiner) and state.combiner is not None
+            assert isinstance(combiner, Combiner) and state.combiner is not None
             assert step.model_probs is not None and step.memory_probs is not None
             assert step.h is not None and step.read is not None
             view = View(step.h, step.model_probs, step.memory_probs, step.read)
-            state.combiner = self.combiner.observe(state.combiner, step.combined, view, y, mask)
+            told = (state.combiner, step.combined, view, y, mask)
+            beside = Beside(lambda: combiner.observe(*told), y.device)
         assert step.key is not None
         state.memory.write(step.key, y, step.probs, mask)
+        if beside is not None:
+            state.combiner = beside.result()
 
     def places(self, state: LMNState) -> Held | None:
         """Steps are recorded where no part of them waits for the device."""

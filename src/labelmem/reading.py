@@ -89,14 +89,17 @@ class MemoryRead:
             )
         return self.spread(self.score, width)
 
-    def spread(self, values: Tensor, width: int) -> Tensor:
-        """Values (n, K), zero but at leading cells, as (n, width): enough for all labels."""
+    def spread(self, values: Tensor, width: int, out: Tensor | None = None) -> Tensor:
+        """Values (n, K), zero but at leading cells, as (n, width): enough for all labels.
+
+        ``out`` is where a fused kernel puts them.
+        """
         if alone(values):
             return self._spread_one(values, width)
         if self.lone and width and fused(values) and not values.requires_grad:
             from labelmem.kernels.past import spread_many
 
-            return spread_many(self.label, values, width)
+            return spread_many(self.label, values, width, out)
         empty = values.new_zeros(values.shape[0], width)
         return empty.scatter_add(1, self.label.clamp(min=0), values)
 

@@ -180,7 +180,7 @@ def test_mixture(partition: bool, each: bool, most: int, monkeypatch: pytest.Mon
     from labelmem.kernels import mix as kernels_mix
     from labelmem.kernels.mix import believed_by_model, mixed
 
-    monkeypatch.setattr(kernels_mix, "_WHOLE", most)
+    monkeypatch.setitem(kernels_mix._FORM, "WHOLE", most)
     g = torch.Generator().manual_seed(0)
     logits = 3 * torch.randn(5, 2995, generator=g)
     r = torch.nn.functional.pad(torch.softmax(logits, dim=1), (0, 5))
@@ -265,22 +265,35 @@ def test_label_steps_along_a_stretch_and_their_gradients(
 
 @kernel
 def test_scores_and_states_are_kept_where_something_was_seen() -> None:
-    from labelmem.kernels.commit import keep_rows, keep_scores
+    from labelmem.kernels.commit import keep_many
 
     g = torch.Generator().manual_seed(0)
     mask = torch.tensor([True, False, True], device=DEVICE)
-    new, old = torch.zeros(3, 50, 4, device=DEVICE), torch.ones(3, 50, 4, device=DEVICE)
-    keep_rows(mask, new, old)
-    assert new.sum(dim=(1, 2)).tolist() == [0, 200, 0]
-    scores = [torch.rand(3, 3000, generator=g).to(DEVICE), torch.zeros(3, 3000, device=DEVICE)]
-    y = scores[0].argmax(dim=1)
-    kept = [torch.full((3, 3002), 7.0, device=DEVICE) for _ in range(2)]
+    new = tuple(torch.zeros(shape, device=DEVICE) for shape in [(3, 3002, 4), (3, 3002), (3, 3002)])
+    old = tuple(torch.ones_like(x) for x in new)
+    new[1][:, 1:3001] = torch.rand(3, 3000, generator=g).to(DEVICE)
+    before = [x.clone() for x in new]
+    y = new[1][:, 1:3001].argmax(dim=1)
     missed = torch.full((3, 2), 5.0, device=DEVICE)
-    seen = keep_scores(mask, y, (scores[0], scores[1]), (kept[0], kept[1], missed))
-    assert seen.tolist() == [[0, 1], [5, 5], [0, 1]]
-    for score, slots in zip(scores, kept, strict=True):
-        assert torch.equal(slots[mask, 1:3001], score[mask])
-        assert bool((slots[:, [0, -1]] == 7).all() and (slots[1] == 7).all())
+    keep_many(mask, y, new, old, missed, 3000)
+    assert missed.tolist() == [[0, 1], [5, 5], [0, 1]]
+    for now, then in zip(new, before, strict=True):
+        assert torch.equal(now[mask], then[mask]) and bool((now[1] == 1).all())
+
+
+@kernel
+@pytest.mark.parametrize(("dim", "hidden"), [(64, 16), (5, 3), (150, 20)])
+def test_what_all_labels_share(dim: int, hidden: int) -> None:
+    combiner = random_combiner(dim, hidden=hidden).to(DEVICE)
+    assert isinstance(combiner, LabelCombiner)
+    g = torch.Generator().manual_seed(0)
+    h = torch.randn(N, dim, generator=g).to(DEVICE)
+    missed = tensor_of([0.0, 1.0, 1.0, 1.0, 0.0, 0.0]).view(N, 2)
+    with torch.no_grad():
+        found = combiner.shared(h, missed)
+        with plainly():
+            torch.testing.assert_close(found, combiner.shared(h, missed), rtol=1e-5, atol=1e-5)
+    assert combiner.shared(h, missed).requires_grad
 
 
 @kernel

@@ -1,5 +1,5 @@
 # mypy: disable-error-code="no-untyped-def, untyped-decorator, no-untyped-call"
-"""How a label combiner remembers a step of many streams: their states, scores and misses."""
+"""How a label combiner remembers a step of many streams whose states and scores are in place."""
 
 from __future__ import annotations
 
@@ -7,62 +7,63 @@ from torch import Tensor
 
 from labelmem.kernels.triton import tl, triton
 
-__all__ = ["keep_rows", "keep_scores"]
+__all__ = ["Remembered", "keep_many"]
 
-_PROGRAMS = 4  # for each stream: mostly they find nothing to do, and even that takes time
+_PROGRAMS = 4  # for each stream: mostly most of them find nothing to do, and even that takes time
 
-
-def keep_rows(mask: Tensor, new: Tensor, old: Tensor) -> None:
-    """Put the rows of ``old`` into ``new`` (n, …) where the mask is False; others cost nothing."""
-    size = old[0].numel()
-    _keep[(len(old), _PROGRAMS)](mask, new, old, size, EACH=_PROGRAMS, BLOCK=2048)
+Remembered = tuple[Tensor, Tensor, Tensor]
+"""mu (n, A, hidden), r and s (n, A), slot 1 + y of label y."""
 
 
-def keep_scores(
-    mask: Tensor, y: Tensor, scores: tuple[Tensor, Tensor], kept: tuple[Tensor, Tensor, Tensor]
-) -> Tensor:
-    """Put the scores r and s (n, W) into those that are kept; (n, 2) whether they missed y (n,).
+def keep_many(
+    mask: Tensor, y: Tensor, new: Remembered, old: Remembered, missed: Tensor, width: int
+) -> None:
+    """Make ``new`` what is remembered, and find whether r and s missed y (n,).
+
+    Where the mask is False, the rows of ``old`` are put into ``new`` and ``missed`` (n, 2) stays.
 
     Parameters
     ----------
-    kept
-        (n, A) r and s one step ago, slot 1 + y of label y, and (n, 2) whether they missed. All stay
-        as they are where the mask is False; what comes back is the last of them.
+    width
+        The number of labels that have scores.
     """
-    r, s = (x.contiguous() for x in scores)
-    (n, width), slots = r.shape, kept[0].shape[1]
-    _scores[(n, 2)](mask, y, r, s, *kept, width, slots, BLOCK=2048, num_warps=8)
-    return kept[2]
+    n, slots, hidden = new[0].shape
+    told = (mask, y, *new, *old, missed, width, slots, slots * hidden)
+    _keep[(n, _PROGRAMS)](*told, EACH=_PROGRAMS, BLOCK=2048, num_warps=8)
 
 
 @triton.jit
-def _keep(mask, new, old, size, EACH: tl.constexpr, BLOCK: tl.constexpr):
-    row = tl.program_id(0).to(tl.int64)
-    if tl.load(mask + row):
-        return
-    for first in range(tl.program_id(1) * BLOCK, size, EACH * BLOCK):
+def _copy(new, old, row, size, which, EACH: tl.constexpr, BLOCK: tl.constexpr):
+    """One of the programs' part of a row."""
+    for first in range(which * BLOCK, size, EACH * BLOCK):
         place = first + tl.arange(0, BLOCK)
-        there = place < size
-        kept = tl.load(old + row * size + place, mask=there)
-        tl.store(new + row * size + place, kept, mask=there)
+        kept = tl.load(old + row * size + place, mask=place < size)
+        tl.store(new + row * size + place, kept, mask=place < size)
 
 
 @triton.jit
-def _scores(mask, y, r, s, old_r, old_s, missed, width, slots, BLOCK: tl.constexpr):
+def _keep(
+    mask, y, mu, r, s, old_mu, old_r, old_s, missed, width, slots, size,
+    EACH: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
     row, which = tl.program_id(0).to(tl.int64), tl.program_id(1)
     if tl.load(mask + row) == 0:
+        _copy(mu, old_mu, row, size, which, EACH, BLOCK)
+        _copy(r, old_r, row, slots, which, EACH, BLOCK)
+        _copy(s, old_s, row, slots, which, EACH, BLOCK)
         return
-    source, target = r, old_r
+    if which > 1:
+        return
+    scores = r
     if which == 1:
-        source, target = s, old_s
+        scores = s
+    scores += row * slots + 1
     place = tl.arange(0, BLOCK)
     high = tl.full((BLOCK,), -1.0, tl.float32)
     where = tl.zeros((BLOCK,), tl.int32)
     for first in range(0, width, BLOCK):
         label = first + place
-        there = label < width
-        score = tl.load(source + row * width + label, mask=there, other=-1.0)
-        tl.store(target + row * slots + 1 + label, score, mask=there)
+        score = tl.load(scores + label, mask=label < width, other=-1.0)
         where = tl.where(score > high, label, where)
         high = tl.maximum(high, score)
     top = tl.max(high, axis=0)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from labelmem.kernels.label_gradient import gate_weight, label_gradient, padded_units
+from labelmem.kernels.label_gradient import label_gradient, padded_units
 from labelmem.kernels.triton import INTERPRETED, tl, triton
 
 __all__ = [
@@ -20,9 +20,9 @@ __all__ = [
     "product_in_parts",
 ]
 
-_FORM: dict[str, Any] = {"BLOCK": 64, "TILES": 8, "AHEAD": True, "num_warps": 4}
-"""How a step is cut into programs of ``TILES`` times ``BLOCK`` labels, for states of 16 units, and
-whether states are fetched one tile ahead. ``benchmarks/gpu.py --forms`` compares such forms."""
+_FORM: dict[str, Any] = {"BLOCK": 32, "TILES": 13, "STAGES": 3, "num_warps": 1}
+"""How a step is cut into programs of at most ``TILES`` times ``BLOCK`` labels, for states of 16
+units, and how many tiles are under way at a time. ``benchmarks/gpu.py --forms`` compares forms."""
 
 LabelWeights = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
 """weight_mu (3 hidden, hidden), bias_mu (3 hidden,), weight_scores (3 hidden, 2), weight_theta
@@ -79,8 +79,10 @@ def _forward(
     theta = torch.empty_like(r, memory_format=torch.contiguous_format)
     given = [x.contiguous() for x in (mu, r, s, shared, weight_mu, bias_mu, weight_scores)]
     form = _FORM | {"BLOCK": max(16, _FORM["BLOCK"] * 16 // units)}
-    programs = triton.cdiv(slots, form["BLOCK"] * form["TILES"])
-    told = (weight_theta, bias_theta, new, theta, slots, programs)
+    all_tiles, most = triton.cdiv(slots, form["BLOCK"]), form.pop("TILES")
+    programs = triton.cdiv(all_tiles, most)
+    tiles = triton.cdiv(all_tiles, programs)  # all have about as many
+    told = (weight_theta, bias_theta, new, theta, slots, programs, tiles)
     _step[(n * programs,)](*given, *told, H=mu.shape[2], P=units, EXACT=INTERPRETED, **form)
     return new, theta
 
@@ -107,100 +109,178 @@ def inverse(x, EXACT: tl.constexpr):
 
 @triton.jit
 def coarse_part(x):
-    """The first eleven bits of numbers, all that a tensor core looks at."""
-    return (x.to(tl.int32, bitcast=True) & -8192).to(tl.float32, bitcast=True)
+    """The first eleven bits of numbers: as many as half precision has."""
+    return x.to(tl.float16)
 
 
 @triton.jit
 def product_in_parts(coarse, fine, weight_coarse, weight_fine, acc):
-    """States times weights, both in two parts; what two fine parts make together is lost."""
-    acc = tl.dot(coarse, weight_fine, acc=acc, input_precision="tf32")
-    acc = tl.dot(fine, weight_coarse, acc=acc, input_precision="tf32")
-    return tl.dot(coarse, weight_coarse, acc=acc, input_precision="tf32")
+    """States times weights, both in two parts; what two fine parts make together is lost.
+
+    States lie between -1 and 1, where half precision has room for all bits of both parts.
+    """
+    acc = tl.dot(coarse, weight_fine.to(tl.float16), acc=acc)
+    acc = tl.dot(fine.to(tl.float16), weight_coarse, acc=acc)
+    return tl.dot(coarse, weight_coarse, acc=acc)
 
 
 @triton.jit
-def _to_gate(
-    shared, weight_mu, bias_mu, weight_scores, row, scale,
-    gate: tl.constexpr, H: tl.constexpr, P: tl.constexpr,
+def _unit(P: tl.constexpr):
+    """The units in the order in which a tensor core has them.
+
+    A thread of a tensor core holds columns 2t, 2t + 1, 2t + 8 and 2t + 9 of sixteen. Here these are
+    the units 4t to 4t + 3, neighbours in memory: states go from there to the tensor cores and back
+    without a detour.
+    """
+    column = tl.arange(0, P)
+    return (column // 16) * 16 + (column % 8) // 2 * 4 + (column % 16) // 8 * 2 + column % 2
+
+
+@triton.jit
+def _to_columns(x, BLOCK: tl.constexpr, P: tl.constexpr):
+    """From the order of units to that of columns."""
+    x = tl.reshape(x, (BLOCK, P // 16, 4, 2, 2))
+    return tl.reshape(tl.permute(x, (0, 1, 3, 2, 4)), (BLOCK, P))
+
+
+@triton.jit
+def _to_units(x, BLOCK: tl.constexpr, P: tl.constexpr):
+    """And back."""
+    x = tl.reshape(x, (BLOCK, P // 16, 2, 4, 2))
+    return tl.reshape(tl.permute(x, (0, 1, 3, 2, 4)), (BLOCK, P))
+
+
+@triton.jit
+def _given_parts(r, s, old, P: tl.constexpr):
+    """(labels, 16) both parts of r, s and, for what all labels share, of 1; and all of it again.
+
+    Columns 2t and 2t + 1 are the parts of one number, as well as those eight on.
+    """
+    column = tl.arange(0, 16)[None, :]
+    which = column % 8 // 2
+    value = tl.where(which == 0, r[:, None], tl.where(which == 1, s[:, None], 1.0))
+    if P == 16:  # changes nothing but this: the same threads have the same places in both
+        value = tl.where(column < 16, value, old)
+    coarse = value.to(tl.float16)
+    fine = (value - coarse).to(tl.float16)
+    return tl.where(column % 2 == 0, coarse, fine)
+
+
+@triton.jit
+def _in_half(x):
+    """What half precision has room for: gates are closed or open long before."""
+    return tl.maximum(tl.minimum(x, 60000.0), -60000.0)
+
+
+@triton.jit
+def _given_weights(
+    shared, bias_mu, weight_scores, scale, gate: tl.constexpr,
+    STATE: tl.constexpr, H: tl.constexpr, P: tl.constexpr,
 ):  # fmt: skip
-    """Of one gate: what the stream puts in, the bias of the states, and three kinds of weights."""
-    unit = tl.arange(0, P)
-    used = unit < H
-    same = tl.load(shared + row * (3 * H) + gate * H + unit, mask=used, other=0.0)
-    bias = tl.load(bias_mu + gate * H + unit, mask=used, other=0.0)
-    by_r = tl.load(weight_scores + (gate * H + unit) * 2, mask=used, other=0.0)
-    by_s = tl.load(weight_scores + (gate * H + unit) * 2 + 1, mask=used, other=0.0)
-    weight = gate_weight(weight_mu, gate, H, P)
-    weight = scale * weight
-    coarse = coarse_part(weight)
-    return scale * same, scale * bias, scale * by_r, scale * by_s, coarse, weight - coarse
+    """(16, units) the weights of what is given to a gate: see :func:`_given_parts`.
+
+    What all labels share has three parts, which is all of its bits.
+    """
+    unit, line = _unit(P), tl.arange(0, 16)[:, None]
+    used, unit = unit < H, gate * H + unit
+    bias = tl.load(bias_mu + unit, mask=used, other=0.0)
+    if STATE:
+        by_r, by_s, same = 0.0 * bias, 0.0 * bias, bias
+    else:
+        by_r = tl.load(weight_scores + unit * 2, mask=used, other=0.0)
+        by_s = tl.load(weight_scores + unit * 2 + 1, mask=used, other=0.0)
+        same = tl.load(shared + unit, mask=used, other=0.0)
+        if gate < 2:
+            same += bias
+    which = line % 8 // 2
+    value = tl.where(which == 0, by_r[None, :], tl.where(which == 1, by_s[None, :], same[None, :]))
+    value = _in_half(scale * value)
+    coarse = value.to(tl.float16)
+    fine = (value - coarse).to(tl.float16)
+    rest = (value - coarse - fine).to(tl.float16)
+    last = tl.where(line < 8, rest, 0.0).to(tl.float16)
+    return tl.where(which < 3, tl.where(line < 8, coarse, fine), last)
 
 
 @triton.jit
-def _states(mu, r, s, row, slot, limit, slots, H: tl.constexpr, P: tl.constexpr):
+def _inverses(x, EXACT: tl.constexpr, BLOCK: tl.constexpr, P: tl.constexpr):
+    """One over each x: two of them by one division, where numbers leave room for their product."""
+    p, q = tl.split(tl.reshape(x, (BLOCK, P // 2, 2)))
+    both = inverse(p * q, EXACT)
+    return tl.reshape(tl.join(both * q, both * p), (BLOCK, P))
+
+
+@triton.jit
+def _weights(weight_mu, scale, gate: tl.constexpr, H: tl.constexpr, P: tl.constexpr):
+    """(units, units) the two parts of the weights of one gate."""
+    unit = _unit(P)
+    there = (unit[:, None] < H) & (unit[None, :] < H)
+    place = (gate * H + unit[None, :]) * H + unit[:, None]
+    weight = _in_half(scale * tl.load(weight_mu + place, mask=there, other=0.0))
+    coarse = coarse_part(weight)
+    return coarse, weight - coarse
+
+
+@triton.jit
+def _states(mu, r, s, slot, limit, H: tl.constexpr, P: tl.constexpr):
     """States and scores of the labels at these slots, zero from the limit on."""
     unit = tl.arange(0, P)
     there = slot < limit
-    at = row * slots + slot
     used = there[:, None] & (unit[None, :] < H)
-    old = tl.load(mu + at[:, None] * H + unit[None, :], mask=used, other=0.0)
-    r_y = tl.load(r + at, mask=there, other=0.0)
-    return old, r_y, tl.load(s + at, mask=there, other=0.0)
+    old = tl.load(mu + slot[:, None] * H + unit[None, :], mask=used, other=0.0)
+    r_y = tl.load(r + slot, mask=there, other=0.0)
+    return old, r_y, tl.load(s + slot, mask=there, other=0.0)
 
 
 @triton.jit
 def _step(
     mu, r, s, shared, weight_mu, bias_mu, weight_scores, weight_theta, bias_theta,
-    new, theta, slots, programs, H: tl.constexpr, P: tl.constexpr, BLOCK: tl.constexpr,
-    TILES: tl.constexpr, AHEAD: tl.constexpr, EXACT: tl.constexpr,
+    new, theta, slots, programs, tiles, H: tl.constexpr, P: tl.constexpr, BLOCK: tl.constexpr,
+    STAGES: tl.constexpr, EXACT: tl.constexpr,
 ):  # fmt: skip
     program = tl.program_id(0)
     row = (program // programs).to(tl.int64)
+    # From here on all is about one stream.
+    mu, new, shared = mu + row * slots * H, new + row * slots * H, shared + row * (3 * H)
+    r, s, theta = r + row * slots, s + row * slots, theta + row * slots
     unit = tl.arange(0, P)
     # Gates are made of powers of two: sigmoid(x) is 1 / (1 + 2^-cx), tanh(x) needs 2^-2cx.
     c = -1.4426950408889634
-    same_0, bias_0, r_0, s_0, coarse_0, fine_0 = _to_gate(
-        shared, weight_mu, bias_mu, weight_scores, row, c, 0, H, P
-    )
-    same_1, bias_1, r_1, s_1, coarse_1, fine_1 = _to_gate(
-        shared, weight_mu, bias_mu, weight_scores, row, c, 1, H, P
-    )
-    same_2, bias_2, r_2, s_2, coarse_2, fine_2 = _to_gate(
-        shared, weight_mu, bias_mu, weight_scores, row, 2 * c, 2, H, P
-    )
-    same_0, same_1 = same_0 + bias_0, same_1 + bias_1
-    to_theta = c * tl.load(weight_theta + unit, mask=unit < H, other=0.0)
+    coarse_0, fine_0 = _weights(weight_mu, c, 0, H, P)
+    coarse_1, fine_1 = _weights(weight_mu, c, 1, H, P)
+    coarse_2, fine_2 = _weights(weight_mu, 2 * c, 2, H, P)
+    given_0 = _given_weights(shared, bias_mu, weight_scores, c, 0, False, H, P)
+    given_1 = _given_weights(shared, bias_mu, weight_scores, c, 1, False, H, P)
+    given_2 = _given_weights(shared, bias_mu, weight_scores, 2 * c, 2, False, H, P)
+    given_3 = _given_weights(shared, bias_mu, weight_scores, 2 * c, 2, True, H, P)
+    to_theta = c * tl.load(weight_theta + _unit(P), mask=_unit(P) < H, other=0.0)
     start = c * tl.load(bias_theta)
-    slot = (program % programs) * (BLOCK * TILES) + tl.arange(0, BLOCK)
+    slot = (program % programs) * (BLOCK * tiles) + tl.arange(0, BLOCK)
+    end = tl.minimum(slots, (program % programs + 1) * (BLOCK * tiles))
     # The next states are on their way while these are worked on.
-    ahead, r_ahead, s_ahead = _states(mu, r, s, row, slot, slots, slots, H, P)
-    for tile in range(TILES):
-        old, r_y, s_y = ahead, r_ahead[:, None], s_ahead[:, None]
-        if AHEAD:
-            limit = tl.where(tile + 1 < TILES, slots, 0)
-            ahead, r_ahead, s_ahead = _states(mu, r, s, row, slot + BLOCK, limit, slots, H, P)
+    for _ in tl.range(0, tiles, num_stages=STAGES):
+        state, r_y, s_y = _states(mu, r, s, slot, end, H, P)
+        old = _to_columns(state, BLOCK, P)
+        given = _given_parts(r_y, s_y, old, P)
         coarse = coarse_part(old)
         fine = old - coarse
-        x = same_0[None, :] + r_y * r_0[None, :] + s_y * s_0[None, :]
-        x = product_in_parts(coarse, fine, coarse_0, fine_0, x)
-        reset = inverse(1 + power_of_two(x, EXACT), EXACT)
-        x = same_1[None, :] + r_y * r_1[None, :] + s_y * s_1[None, :]
-        x = product_in_parts(coarse, fine, coarse_1, fine_1, x)
-        a = power_of_two(tl.minimum(x, 60.0), EXACT)
-        x = same_2[None, :] + r_y * r_2[None, :] + s_y * s_2[None, :]
-        state = tl.zeros((BLOCK, P), tl.float32) + bias_2[None, :]
-        state = product_in_parts(coarse, fine, coarse_2, fine_2, state)
-        b = power_of_two(tl.minimum(x + reset * state, 60.0), EXACT)
+        nothing = tl.zeros((BLOCK, P), tl.float32)
+        x = product_in_parts(coarse, fine, coarse_0, fine_0, tl.dot(given, given_0, acc=nothing))
+        reset = _inverses(1 + power_of_two(tl.minimum(x, 60.0), EXACT), EXACT, BLOCK, P)
+        x = product_in_parts(coarse, fine, coarse_1, fine_1, tl.dot(given, given_1, acc=nothing))
+        a = power_of_two(tl.minimum(x, 30.0), EXACT)
+        x = tl.dot(given, given_3, acc=nothing)
+        recalled = product_in_parts(coarse, fine, coarse_2, fine_2, x)
+        x = tl.dot(given, given_2, acc=nothing)
+        b = power_of_two(tl.minimum(x + reset * recalled, 30.0), EXACT)
         # fresh = (1 - b) / (1 + b) and update = 1 / (1 + a): one division makes both.
-        moved = ((1 - b) * a + old * (1 + b)) * inverse((1 + a) * (1 + b), EXACT)
-        there = slot < slots
-        place = (row * slots + slot)[:, None] * H + unit[None, :]
-        tl.store(new + place, moved, mask=there[:, None] & (unit[None, :] < H))
+        sum_b = 1 + b
+        moved = ((1 - b) * a + old * sum_b) * _inverses(a * sum_b + sum_b, EXACT, BLOCK, P)
+        there = slot < end
+        place = slot[:, None] * H + unit[None, :]
+        used = there[:, None] & (unit[None, :] < H)
+        tl.store(new + place, _to_units(moved, BLOCK, P), mask=used)
         z = tl.sum(moved * to_theta[None, :], axis=1) + start
         gate = inverse(1 + power_of_two(z, EXACT), EXACT)
-        tl.store(theta + row * slots + slot, gate, mask=there)
+        tl.store(theta + slot, gate, mask=there)
         slot += BLOCK
-        if not AHEAD:
-            limit = tl.where(tile + 1 < TILES, slots, 0)
-            ahead, r_ahead, s_ahead = _states(mu, r, s, row, slot, limit, slots, H, P)

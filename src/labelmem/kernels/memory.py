@@ -13,6 +13,7 @@ from labelmem.kernels.triton import tl, triton
 
 __all__ = ["Cells", "read_many", "write_many"]
 
+_SCAN = 8192  # probabilities at a time; few turns, since each waits for what it asked for
 Cells = dict[str, Tensor]
 """The memory's tensors by name."""
 
@@ -64,7 +65,7 @@ def write_many(
         h.contiguous(), y.contiguous(), P, seen, wrote, fades, *(cells[name] for name in names),
         held, k, P.shape[1], capacity, 0.0 if always else config.margin, config.decay,
         ALWAYS=always, OLDEST=config.evict == "oldest", FADES=len(fades),
-        D=dim, WIDE=triton.next_power_of_2(dim), BLOCK=triton.next_power_of_2(k), SCAN=2048,
+        D=dim, WIDE=triton.next_power_of_2(dim), BLOCK=triton.next_power_of_2(k), SCAN=_SCAN,
         num_warps=4 if always else 8,
     )  # fmt: skip
     return wrote

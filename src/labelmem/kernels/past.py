@@ -55,12 +55,16 @@ def past_of(
     return writes, first, rates
 
 
-def spread_many(label: Tensor, values: Tensor, width: int) -> Tensor:
-    """Values (n, k) at their labels (n, k), no two of a stream the same, as (n, width)."""
+def spread_many(label: Tensor, values: Tensor, width: int, out: Tensor | None = None) -> Tensor:
+    """Values (n, k) at their labels (n, k), no two of a stream the same, as (n, width).
+
+    ``out``, whose rows are whole, is where they are put.
+    """
     n, k = label.shape
-    out = torch.empty((n, width), dtype=values.dtype, device=values.device)
-    wide = triton.next_power_of_2(k)
-    _spread[(n,)](label, values.contiguous(), out, k, width, CELLS=wide, BLOCK=_BLOCK, num_warps=8)
+    if out is None:
+        out = torch.empty((n, width), dtype=values.dtype, device=values.device)
+    told = (label, values.contiguous(), out, k, width, out.stride(0))
+    _spread[(n,)](*told, CELLS=triton.next_power_of_2(k), BLOCK=_BLOCK, num_warps=8)
     return out
 
 
@@ -134,13 +138,14 @@ def _past(
 
 
 @triton.jit
-def _spread(label, values, out, k, width, CELLS: tl.constexpr, BLOCK: tl.constexpr):
+def _spread(label, values, out, k, width, out_row, CELLS: tl.constexpr, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
+    out += row * out_row
     for first in range(0, width, BLOCK):
         y = first + tl.arange(0, BLOCK)
-        tl.store(out + row * width + y, tl.zeros((BLOCK,), tl.float32), mask=y < width)
+        tl.store(out + y, tl.zeros((BLOCK,), tl.float32), mask=y < width)
     tl.debug_barrier()  # all of the row is zero before anything is put there
     cell = tl.arange(0, CELLS)
     name = tl.load(label + row * k + cell, mask=cell < k, other=-1)
     value = tl.load(values + row * k + cell, mask=cell < k, other=0.0)
-    tl.store(out + row * width + name, value, mask=(name >= 0) & (name < width))
+    tl.store(out + name, value, mask=(name >= 0) & (name < width))

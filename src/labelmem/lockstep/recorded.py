@@ -221,7 +221,8 @@ class RecordedLockstep:
             self._pool = torch.cuda.graph_pool_handle()
         graph, device = torch.cuda.CUDAGraph(), self.method.device
         # As torch.cuda.graph does, but without giving all spare memory back to the driver first.
-        apart = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+        # What is done beside must not keep this waiting for room: see labelmem.beside.
+        apart = torch.cuda.Stream(device, priority=-1)  # type: ignore[no-untyped-call]
         with torch.cuda.device(device), torch.cuda.stream(apart):
             torch.cuda.synchronize(device)
             graph.capture_begin(self._pool, capture_error_mode="thread_local")
