@@ -103,6 +103,12 @@ class Backbone:
 
     def __call__(self, x: Any, state: Any, streams: int) -> tuple[Tensor, Tensor | None, Any]:
         """Run one step: h (n, d), logits (n, L) or None, and the next recurrent state."""
+        h, logits, state = self.run(x, state, streams)
+        self.check_finite(h, logits)
+        return h, logits, state
+
+    def run(self, x: Any, state: Any, streams: int) -> tuple[Tensor, Tensor | None, Any]:
+        """The same for who sees to it that what came out is finite."""
         self.check_open()
         if any(module.training for module, _ in self._was_training):
             self.model.eval()
@@ -115,7 +121,7 @@ class Backbone:
                 )
             output, state = output[0], output[-1]
         h, logits = self._answer(output)
-        self._check_answer(h, logits, streams)
+        self._check_form(h, streams)
         return h, logits, state
 
     def _run(self, x: Any, state: Any, streams: int) -> Any:
@@ -142,13 +148,16 @@ class Backbone:
         caught, self._caught = self._caught, None
         return caught
 
-    def _check_answer(self, h: Tensor, logits: Tensor | None, streams: int) -> None:
+    def _check_form(self, h: Tensor, streams: int) -> None:
         if not isinstance(h, Tensor) or h.ndim != 2 or h.shape[0] != streams:
             seen = tuple(h.shape) if isinstance(h, Tensor) else type(h).__name__
             raise InputError(
                 f"for {streams} input(s) the model's hidden vector h came out as {seen}; expected "
                 f"({streams}, d): give one input per stream, without a time dimension"
             )
+
+    def check_finite(self, h: Tensor, logits: Tensor | None) -> None:
+        """Refuse what is NaN or infinite."""
         if finite(h if logits is None else logits):
             return  # finite logits come of a finite h only
         for name, tensor in (("hidden vector h", h), ("logits", logits)):

@@ -31,6 +31,8 @@ class View:
     """(n, W) the memory's belief."""
     read: MemoryRead
     """The cells behind it."""
+    best: Tensor | None = None
+    """(n,) the label with the highest r; None if that was not looked for."""
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from labelmem.fast import Array, alone, array, arrays, compiled, row, tensor
 from labelmem.fast.label import Cell, step_one
 from labelmem.kernels import fused
 from labelmem.memory import MemoryRead
+from labelmem.reading import LoneRead
 from labelmem.trust import recording
 
 __all__ = ["LabelCombiner", "LabelState"]
@@ -298,8 +299,9 @@ class LabelCombiner(Combiner, kind="label"):
         assert isinstance(state, LabelState)
         if view.read.compiled and mask is None and state.ids is None and self._plain(step, view):
             return self._observe_compiled(state, step, view, int(y))
-        if recording() and fused(view.r, view.s) and _in_place(state, view):
-            return _swapped_many(state, step.mu, view, y, mask)
+        best = (view.best, view.read.best) if isinstance(view.read, LoneRead) else (None, None)
+        if recording() and _in_place(state, view) and best[0] is not None and best[1] is not None:
+            return _swapped_many(state, step.mu, (best[0], best[1]), y, mask)
         missed = torch.stack([misses(view.r, y), misses(view.s, y)], dim=1)
         return self.commit(state, step, view.r, view.s, missed, mask)
 
@@ -402,15 +404,18 @@ def _in_place(state: LabelState, view: View) -> bool:
 
 
 def _swapped_many(
-    state: LabelState, mu: Tensor, view: View, y: Tensor, mask: Tensor | None
+    state: LabelState, mu: Tensor, best: tuple[Tensor, Tensor], y: Tensor, mask: Tensor | None
 ) -> LabelState:
-    """The same on a GPU, where r and s are in their spare room as well."""
+    """The same on a GPU, where r and s are in their spare room as well.
+
+    ``best`` are the labels (n,) with the highest r and s.
+    """
     from labelmem.kernels.commit import keep_many
 
     assert state.spare_r is not None and state.spare_s is not None
     seen = torch.ones_like(y, dtype=torch.bool) if mask is None else mask
     new, old = (mu, state.spare_r, state.spare_s), (state.mu, state.r, state.s)
-    keep_many(seen, y, new, old, state.missed, view.r.shape[1])
+    keep_many(seen, y, best, new, old, state.missed)
     fields = ("mu", "r", "s", "spare", "spare_r", "spare_s")
     return replace(state, **dict(zip(fields, new + old, strict=True)))
 

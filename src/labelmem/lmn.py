@@ -25,8 +25,8 @@ from labelmem.keys import Key
 from labelmem.lockstep.state import Held, can_record
 from labelmem.memory import LabeledMemory, MemoryRead
 from labelmem.online import OnlineMethod, Step
-from labelmem.trees import chosen, leaves, rebuild
-from labelmem.trust import recording
+from labelmem.trees import chosen, leaves, rebuild, tree_map
+from labelmem.trust import believed, recording
 
 __all__ = ["LMN", "LMNState", "LMNStep"]
 
@@ -54,6 +54,10 @@ class LMNStep(Step):
     read: MemoryRead | None = None
     combined: CombinerStep | None = None
     recurrent: Recurrent = (None, None)
+    best: Tensor | None = None
+    """(n,) the label with the highest r; None if that was not looked for."""
+    highest: Tensor | None = None
+    """(n, 2) the two highest of P, likewise."""
 
 
 class LMN(AroundModel, OnlineMethod[LMNState]):  # type: ignore[override]  # its device is the model's
@@ -139,7 +143,9 @@ class LMN(AroundModel, OnlineMethod[LMNState]):  # type: ignore[override]  # its
         self, x: Any, recurrent: Recurrent, streams: int
     ) -> tuple[Tensor, Tensor, Tensor | None, Recurrent]:
         """Inputs as h (n, d), memory key, logits and the next recurrent states."""
-        h, logits, model = self.backbone(x, recurrent[0], streams)
+        h, logits, model = self.backbone.run(x, recurrent[0], streams)
+        if logits is None or not recording() or not _by_kernel(logits):  # else with the softmax
+            self.backbone.check_finite(h, logits)
         if self.key is None:
             return h, h, logits, (model, None)
         if isinstance(self.key, Key):
@@ -180,7 +186,7 @@ class LMN(AroundModel, OnlineMethod[LMNState]):  # type: ignore[override]  # its
         s = read.score.new_empty(0, 0) if own else read.spread(read.score, width, room[1])
         if logits is None:  # few-shot: the memory alone
             return LMNStep(x, s, memory_probs=s, key=key, read=read, recurrent=recurrent)
-        r = self._model_score(logits, width, room[0])
+        r, best = self._model_score(logits, width, room[0])
         combined = None
         self._check_form(state)
         if isinstance(self.combiner, Combiner):
@@ -188,15 +194,15 @@ class LMN(AroundModel, OnlineMethod[LMNState]):  # type: ignore[override]  # its
             if ahead is not None:
                 combined = ahead.result()
             else:
-                combined = self.combiner(state.combiner, View(h, r, s, read))
+                combined = self.combiner(state.combiner, View(h, r, s, read, best))
             theta, s = combined.theta, s if combined.s is None else combined.s
         else:
             theta = r.new_full((1, 1), self.combiner).expand_as(r)
         if alone(r) and not theta.requires_grad and not s.requires_grad:
-            P = self._mix_one(r, s, theta, read)
+            P, highest = self._mix_one(r, s, theta, read), None
         else:
-            P = self._mix(r, s, theta)
-        return LMNStep(x, P, theta, r, s, h, key, read, combined, recurrent)
+            P, highest = self._mix(r, s, theta)
+        return LMNStep(x, P, theta, r, s, h, key, read, combined, recurrent, best, highest)
 
     def _ahead(
         self, state: LMNState, h: Tensor, logits: Tensor | None, width: int
@@ -242,26 +248,31 @@ class LMN(AroundModel, OnlineMethod[LMNState]):  # type: ignore[override]  # its
             return None, None
         return self.combiner.room(state.combiner, width) or (None, None)
 
-    def _model_score(self, logits: Tensor, width: int, out: Tensor | None = None) -> Tensor:
-        """Eq. 1, with zeros for the labels that are the streams' own.
+    def _model_score(
+        self, logits: Tensor, width: int, out: Tensor | None = None
+    ) -> tuple[Tensor, Tensor | None]:
+        """Eq. 1, with zeros for the labels that are the streams' own; the best (n,) by a kernel.
 
         ``out`` is where a fused kernel puts it.
         """
-        if fused(logits) and not logits.requires_grad:
+        if _by_kernel(logits):
             from labelmem.kernels.mix import believed_by_model
 
-            return believed_by_model(logits, max(width, logits.shape[1]), out)
+            r, best, whole = believed_by_model(logits, max(width, logits.shape[1]), out)
+            if recording():
+                believed(whole.all)
+            return r, best
         r = F.model_score(logits)
         own = width - r.shape[1]
-        return torch.nn.functional.pad(r, (0, own)) if own > 0 else r
+        return torch.nn.functional.pad(r, (0, own)) if own > 0 else r, None
 
-    def _mix(self, r: Tensor, s: Tensor, theta: Tensor) -> Tensor:
-        """Eq. 5."""
+    def _mix(self, r: Tensor, s: Tensor, theta: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Eq. 5; its two highest (n, 2) by a kernel."""
         if fused(r, s, theta) and not (theta.requires_grad or s.requires_grad or r.requires_grad):
             from labelmem.kernels.mix import mixed
 
             return mixed(r, s, theta, self.partition)
-        return F.mix(self.share_of_model(r, s), s, theta)
+        return F.mix(self.share_of_model(r, s), s, theta), None
 
     def _mix_one(self, r: Tensor, s: Tensor, theta: Tensor, read: MemoryRead) -> Tensor:
         """Eq. 5 for one stream on a CPU: s is zero but at the labels in memory."""
@@ -278,8 +289,17 @@ class LMN(AroundModel, OnlineMethod[LMNState]):  # type: ignore[override]  # its
         """Learn the labels, and move the model's own state on."""
         assert isinstance(step, LMNStep)
         with torch.no_grad():
+            moved = Beside(lambda: self._moved(state, step, mask), y.device)
             self.learn(state, step, y, mask)
-        state.recurrent = chosen(mask, step.recurrent, state.recurrent)
+        state.recurrent = moved.result()
+
+    def _moved(self, state: LMNState, step: LMNStep, mask: Tensor | None) -> Recurrent:
+        """The next states of model and key; in a recording they are put where the old ones lie."""
+        new = chosen(mask, step.recurrent, state.recurrent)
+        if not recording():
+            return new
+        put: Recurrent = tree_map(Tensor.copy_, state.recurrent, new)
+        return put
 
     def learn(self, state: LMNState, step: LMNStep, y: Tensor, mask: Tensor | None) -> None:
         """Move the combiner on (keeping its graph) and write where the margin says so."""
@@ -289,11 +309,11 @@ class LMN(AroundModel, OnlineMethod[LMNState]):  # type: ignore[override]  # its
             assert isinstance(combiner, Combiner) and state.combiner is not None
             assert step.model_probs is not None and step.memory_probs is not None
             assert step.h is not None and step.read is not None
-            view = View(step.h, step.model_probs, step.memory_probs, step.read)
+            view = View(step.h, step.model_probs, step.memory_probs, step.read, step.best)
             told = (state.combiner, step.combined, view, y, mask)
             beside = Beside(lambda: combiner.observe(*told), y.device)
         assert step.key is not None
-        state.memory.write(step.key, y, step.probs, mask)
+        state.memory.write(step.key, y, step.probs, mask, step.highest)
         if beside is not None:
             state.combiner = beside.result()
 
@@ -396,6 +416,11 @@ class LMN(AroundModel, OnlineMethod[LMNState]):  # type: ignore[override]  # its
         other = copy.copy(self)
         other.memory, other.combiner = memory, combiner
         return other
+
+
+def _by_kernel(logits: Tensor) -> bool:
+    """Whether a fused kernel does Eq. 1, and looks whether logits are finite on its way."""
+    return fused(logits) and not logits.requires_grad
 
 
 def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

@@ -115,4 +115,6 @@ class MemoryRead:
 class LoneRead(MemoryRead):
     """A read of a memory that has one cell for each label, by fused kernels."""
 
+    best: Tensor | None = None
+    """(n,) the label with the highest score, -1 for none; None if that was not looked for."""
     lone = True

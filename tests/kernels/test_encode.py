@@ -14,6 +14,7 @@ from torch import Tensor
 from labelmem.fast import plainly
 from labelmem.keys import Hidden, Joined, Key, RecentTokens
 from labelmem.models import GRUModel, HistoryModel
+from labelmem.models.cells import gru_cell
 
 pytest.importorskip("triton", reason="Triton is not installed")
 
@@ -37,6 +38,18 @@ def tokens(seed: int) -> Tensor:
     """The start of a stream among them."""
     drawn = torch.randint(0, LABELS, (N,), generator=torch.Generator().manual_seed(seed))
     return drawn.index_fill(0, torch.tensor([seed % N]), LABELS).to(DEVICE)
+
+
+@kernel
+@pytest.mark.parametrize(("size", "dim"), [(64, 64), (5, 40), (7, 130)])
+@torch.no_grad()
+def test_cells_of_several_sizes(size: int, dim: int) -> None:
+    g = torch.Generator().manual_seed(0)
+    shapes = [(18, size), (18, dim), (3 * dim, size), (3 * dim, dim), (3 * dim,), (3 * dim,)]
+    given = [0.3 * torch.randn(shape, generator=g).to(DEVICE) for shape in shapes]
+    found = gru_cell(*given)
+    with plainly():
+        torch.testing.assert_close(found, gru_cell(*given), rtol=0, atol=1e-5)
 
 
 @kernel

@@ -22,12 +22,15 @@ from labelmem import Adapter, LabeledMemory, MemoryConfig, StreamBatch, kernels
 from labelmem import functional as F
 from labelmem.combiner import LabelCombiner
 from labelmem.combining import gru
+from labelmem.errors import ModelError
 from labelmem.fast import plainly
 from labelmem.keys import Hidden, Joined, RecentTokens
 from labelmem.lockstep import state as lockstep_state
 from labelmem.lockstep.recorded import RecordedLockstep
 from labelmem.lockstep.recording import checked
 from labelmem.models import HistoryModel
+from labelmem.reading import LoneRead
+from labelmem.trust import on_trust
 
 triton = pytest.importorskip("triton", reason="Triton is not installed")
 
@@ -163,6 +166,10 @@ def test_cells_are_read_and_written_as_specified(config: MemoryConfig, stream: l
         mask = torch.tensor([True, bool(event.y % 2)], device=DEVICE)
         assert torch.equal(short.write(h, y, P, mask), long.write(h, y, P, mask))
         a, b = short.read(h), long.read(h)
+        if isinstance(a, LoneRead) and a.best is not None:
+            top = a.score.where(a.label >= 0, -1).amax(dim=1, keepdim=True)
+            best = a.label.where((a.score == top) & (a.label >= 0), 1000).amin(dim=1)
+            assert torch.equal(a.best, best.where(top[:, 0] > 0, -1))
         k = b.label.shape[1]
         for name in ("label", "alpha", "weight", "score", "strength", "age"):
             mine, theirs = getattr(a, name)[:, :k], getattr(b, name)
@@ -171,6 +178,38 @@ def test_cells_are_read_and_written_as_specified(config: MemoryConfig, stream: l
     mine, theirs = short.tensors(), long.tensors()
     for name in theirs:
         torch.testing.assert_close(mine[name], theirs[name], rtol=1e-5, atol=1e-5, msg=name)
+
+
+@kernel
+@pytest.mark.parametrize("y", [0, 1, 2, 5])
+def test_a_write_that_is_told_the_two_highest(y: int) -> None:
+    P = tensor_of([0.4, 0.4, 0.2, 0.5, 0.3, 0.2, 0.05, 0.05, 0.9, 1.0, 0.0, 0.0]).view(4, 3)
+    label, seen = torch.full((4,), y, device=DEVICE), torch.ones(4, dtype=torch.bool, device=DEVICE)
+    for margin in (0.1, 1.0):
+        told = [None, P.topk(2, dim=1).values]
+        memories = [LabeledMemory(DIM, MemoryConfig(margin=margin), 4, DEVICE) for _ in told]
+        h = torch.ones(4, DIM, device=DEVICE)
+        a, b = (m.write(h, label, P, seen, two) for m, two in zip(memories, told, strict=True))
+        loss, _ = F.margin_loss(P, label, margin)
+        assert torch.equal(a, b) and torch.equal(a, loss > 0)
+
+
+@kernel
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # the interpreter's numpy minds
+@pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf])
+def test_a_recorded_step_doubts_logits_that_are_not_finite(value: float) -> None:
+    adapter = make_adapter("dense", MemoryConfig())
+    adapter.backbone.model.to(DEVICE)
+    adapter.combiner.to(DEVICE)
+    x, state = random_stream(0, N, range(4))[0].to(DEVICE), adapter.initial_state(N)
+    for fine in (True, False):
+        with on_trust() as doubts:
+            adapter.advance(state, x, 4)
+        assert len(doubts) == 1 and bool(doubts[0]) == fine
+        with torch.no_grad():
+            adapter.backbone.head.bias[1] = value
+    with pytest.raises(ModelError, match="logits have NaN or infinite"):
+        adapter.advance(state, x, 4)
 
 
 @kernel
@@ -183,9 +222,13 @@ def test_mixture(partition: bool, each: bool, most: int, monkeypatch: pytest.Mon
     monkeypatch.setitem(kernels_mix._FORM, "WHOLE", most)
     g = torch.Generator().manual_seed(0)
     logits = 3 * torch.randn(5, 2995, generator=g)
+    logits[1, 2] = logits[1].max()  # two are the best
+    logits[4, 2990], logits[0, 7] = logits[4].max() + 1, -torch.inf
     r = torch.nn.functional.pad(torch.softmax(logits, dim=1), (0, 5))
-    found = believed_by_model(logits.to(DEVICE), 3000)
+    found, best, finite = believed_by_model(logits.to(DEVICE), 3000)
     torch.testing.assert_close(found.cpu(), r, rtol=1e-5, atol=1e-8)
+    assert torch.equal(best, found.argmax(dim=1)) and best[1] == 2
+    assert finite.tolist() == [False, True, True, True, True]
     s = torch.zeros(5, 3000)
     s[1, :3] = tensor_of([0.5, 0.2, 0.3]).cpu()
     s[2] = r[2].flip(0)  # nothing is left to the model
@@ -193,8 +236,9 @@ def test_mixture(partition: bool, each: bool, most: int, monkeypatch: pytest.Mon
     theta = torch.rand(5, 3000 if each else 1, generator=g).expand(5, 3000)
     theta = torch.where(torch.arange(5)[:, None] == 3, 1.0, theta) if each else theta
     expected = F.mix(F.outside(r, s) if partition else r, s, theta)
-    seen = mixed(r.to(DEVICE), s.to(DEVICE), theta.to(DEVICE), partition)
+    seen, highest = mixed(r.to(DEVICE), s.to(DEVICE), theta.to(DEVICE), partition)
     torch.testing.assert_close(seen.cpu(), expected, rtol=1e-5, atol=1e-7)
+    assert torch.equal(highest, seen.topk(2, dim=1).values)
 
 
 @kernel
@@ -275,7 +319,8 @@ def test_scores_and_states_are_kept_where_something_was_seen() -> None:
     before = [x.clone() for x in new]
     y = new[1][:, 1:3001].argmax(dim=1)
     missed = torch.full((3, 2), 5.0, device=DEVICE)
-    keep_many(mask, y, new, old, missed, 3000)
+    none = torch.full_like(y, -1)
+    keep_many(mask, y, (y, none), new, old, missed)
     assert missed.tolist() == [[0, 1], [5, 5], [0, 1]]
     for now, then in zip(new, before, strict=True):
         assert torch.equal(now[mask], then[mask]) and bool((now[1] == 1).all())

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn.functional import linear
 
 from labelmem.kernels.triton import tl, triton
 
-__all__ = ["gru_gates", "history_step", "scaled_rows", "token_key", "token_vectors"]
+__all__ = ["gru_many", "history_step", "scaled_rows", "token_key", "token_vectors"]
+
+_SHORT = 128  # inputs and states of a GRU that are worth one kernel for all of it
 
 
 def token_vectors(tokens: Tensor, table: Tensor, start: Tensor, scale: float) -> Tensor:
@@ -25,13 +28,21 @@ def token_vectors(tokens: Tensor, table: Tensor, start: Tensor, scale: float) ->
     return out
 
 
-def gru_gates(from_input: Tensor, from_state: Tensor, h: Tensor) -> Tensor:
-    """The next state (n, d) of a GRU cell from two projections (n, 3 d) and the state (n, d)."""
+def gru_many(
+    x: Tensor, h: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor, b_hh: Tensor
+) -> Tensor:
+    """The next state (n, d) of a GRU cell from x (n, e), the state (n, d) and its weights."""
     out = torch.empty_like(h, memory_format=torch.contiguous_format)
-    size, dim = h.numel(), h.shape[1]
-    if size:
-        given = (from_input.contiguous(), from_state.contiguous(), h.contiguous())
-        _gates[(triton.cdiv(size, 256),)](*given, out, size, D=dim, BLOCK=256, num_warps=2)
+    (n, dim), size = h.shape, x.shape[1]
+    if not h.numel():
+        return out
+    if max(dim, size) > _SHORT:
+        given = (linear(x, w_ih, b_ih), linear(h, w_hh, b_hh), h.contiguous(), out, n * dim)
+        _gates[(triton.cdiv(n * dim, 256),)](*given, D=dim, BLOCK=256, num_warps=2)
+        return out
+    grid = (triton.cdiv(n, 16), triton.cdiv(dim, 16))
+    all_of_it = [t.contiguous() for t in (x, h, w_ih, w_hh, b_ih, b_hh)]
+    _gru[grid](*all_of_it, out, n, D=dim, E=size, BLOCK=16, PART=32, num_warps=4)
     return out
 
 
@@ -108,6 +119,46 @@ def _gates(from_input, from_state, h, out, size, D: tl.constexpr, BLOCK: tl.cons
     new = 2 * _sigmoid(2 * x) - 1
     old = tl.load(h + place, mask=there, other=0.0)
     tl.store(out + place, new + update * (old - new), mask=there)
+
+
+@triton.jit
+def _projected(
+    x, weight, bias, stream, unit, n, SIZE: tl.constexpr, D: tl.constexpr, BLOCK: tl.constexpr,
+    PART: tl.constexpr,
+):  # fmt: skip
+    """(streams, units) what x (n, SIZE) puts into each of the three gates."""
+    nothing = tl.zeros((BLOCK, BLOCK), tl.float32)
+    reset = nothing + tl.load(bias + unit, mask=unit < D, other=0.0)[None, :]
+    update = nothing + tl.load(bias + D + unit, mask=unit < D, other=0.0)[None, :]
+    new = nothing + tl.load(bias + 2 * D + unit, mask=unit < D, other=0.0)[None, :]
+    for first in range(0, SIZE, PART):
+        part = first + tl.arange(0, PART)
+        there = (stream < n)[:, None] & (part < SIZE)[None, :]
+        row = tl.load(x + stream[:, None] * SIZE + part[None, :], mask=there, other=0.0)
+        there = (part < SIZE)[:, None] & (unit < D)[None, :]
+        column = weight + unit[None, :] * SIZE + part[:, None]
+        each = tl.load(column, mask=there, other=0.0)
+        reset = tl.dot(row, each, acc=reset, input_precision="ieee")
+        each = tl.load(column + D * SIZE, mask=there, other=0.0)
+        update = tl.dot(row, each, acc=update, input_precision="ieee")
+        each = tl.load(column + 2 * D * SIZE, mask=there, other=0.0)
+        new = tl.dot(row, each, acc=new, input_precision="ieee")
+    return reset, update, new
+
+
+@triton.jit
+def _gru(
+    x, h, w_ih, w_hh, b_ih, b_hh, out, n,
+    D: tl.constexpr, E: tl.constexpr, BLOCK: tl.constexpr, PART: tl.constexpr,
+):  # fmt: skip
+    stream = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    unit = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    reset, update, new = _projected(x, w_ih, b_ih, stream, unit, n, E, D, BLOCK, PART)
+    h_reset, h_update, h_new = _projected(h, w_hh, b_hh, stream, unit, n, D, D, BLOCK, PART)
+    new = 2 * _sigmoid(2 * (new + _sigmoid(reset + h_reset) * h_new)) - 1
+    place, there = stream[:, None] * D + unit[None, :], (stream < n)[:, None] & (unit < D)[None, :]
+    old = tl.load(h + place, mask=there, other=0.0)
+    tl.store(out + place, new + _sigmoid(update + h_update) * (old - new), mask=there)
 
 
 @triton.jit

@@ -223,13 +223,15 @@ def _weights(weight_mu, scale, gate: tl.constexpr, H: tl.constexpr, P: tl.conste
 
 @triton.jit
 def _states(mu, r, s, slot, limit, H: tl.constexpr, P: tl.constexpr):
-    """States and scores of the labels at these slots, zero from the limit on."""
+    """States and scores of the labels at these slots, from the limit on those of the last one."""
     unit = tl.arange(0, P)
-    there = slot < limit
-    used = there[:, None] & (unit[None, :] < H)
-    old = tl.load(mu + slot[:, None] * H + unit[None, :], mask=used, other=0.0)
-    r_y = tl.load(r + slot, mask=there, other=0.0)
-    return old, r_y, tl.load(s + slot, mask=there, other=0.0)
+    slot = tl.minimum(slot, limit - 1)
+    place = mu + slot[:, None] * H + unit[None, :]
+    if H == P:
+        old = tl.load(place)
+    else:
+        old = tl.load(place, mask=unit[None, :] < H, other=0.0)
+    return old, tl.load(r + slot), tl.load(s + slot)
 
 
 @triton.jit

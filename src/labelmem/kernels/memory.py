@@ -20,15 +20,16 @@ Cells = dict[str, Tensor]
 
 def read_many(
     cells: Cells, k: int, cosine: Tensor, lam: float, delta: float
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Eq. 3 over the first ``k`` positions: label, alpha, weight, score and age, (n, k) each.
 
-    They are copies: a later write does not change them.
+    They are copies: a later write does not change them. The last that is returned is the label (n,)
+    with the highest score, -1 for none.
     """
     n, held = cells["label"].shape
     alpha, weight, score = (cosine.new_empty(n, k) for _ in range(3))
     label, age = cells["label"].new_empty(n, k), cells["written"].new_empty(n, k)
-    told = (label, alpha, weight, score, age)
+    told = (label, alpha, weight, score, age, label.new_empty(n))
     stored = (cells["label"], cells["alpha"], cells["written"], cells["time"])
     tiny = torch.finfo(cosine.dtype).tiny
     padded = triton.next_power_of_2(k)
@@ -45,6 +46,7 @@ def write_many(
     seen: Tensor,
     config: MemoryConfig,
     fades: Tensor,
+    highest: Tensor | None = None,
 ) -> Tensor:
     """The write rules for one cell per label, in place; (n,) whether the stream wrote.
 
@@ -54,6 +56,8 @@ def write_many(
         (n, W); None where everything is written.
     seen
         (n,) which streams observed something.
+    highest
+        (n, 2) the two highest of each row of P, where they are known; else all is looked at.
     """
     n, held, dim = cells["v"].shape
     wrote = torch.empty_like(seen)
@@ -61,12 +65,14 @@ def write_many(
     capacity = config.capacity or 2**31 - 1
     always = P is None or config.margin == math.inf
     P = h if P is None else P.contiguous()
+    known = highest is not None
     _write[(n,)](
-        h.contiguous(), y.contiguous(), P, seen, wrote, fades, *(cells[name] for name in names),
+        h.contiguous(), y.contiguous(), P, highest if known else P, seen, wrote, fades,
+        *(cells[name] for name in names),
         held, k, P.shape[1], capacity, 0.0 if always else config.margin, config.decay,
-        ALWAYS=always, OLDEST=config.evict == "oldest", FADES=len(fades),
+        ALWAYS=always, KNOWN=known, OLDEST=config.evict == "oldest", FADES=len(fades),
         D=dim, WIDE=triton.next_power_of_2(dim), BLOCK=triton.next_power_of_2(k), SCAN=_SCAN,
-        num_warps=4 if always else 8,
+        num_warps=4 if always or known else 8,
     )  # fmt: skip
     return wrote
 
@@ -74,7 +80,7 @@ def write_many(
 @triton.jit
 def _scores(
     label, alpha, written, time, cosine, label_out, alpha_out, weight_out, score_out, age_out,
-    held, k, lam, delta, tiny, BLOCK: tl.constexpr,
+    best_out, held, k, lam, delta, tiny, BLOCK: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0).to(tl.int64)
     cell = tl.arange(0, BLOCK)
@@ -90,7 +96,11 @@ def _scores(
     e = tl.where(alive, tl.exp(logit - tl.where(top > -float("inf"), top, 0.0)), 0.0)
     total = tl.sum(e, axis=0)
     out = row * k + cell
-    tl.store(score_out + out, e / tl.where(total > 0, total, 1.0), mask=there)
+    score = e / tl.where(total > 0, total, 1.0)
+    tl.store(score_out + out, score, mask=there)
+    leads = alive & (score == tl.max(score, axis=0))
+    best = tl.min(tl.where(leads, name, 2147483647), axis=0)
+    tl.store(best_out + row, tl.where(total > 0, best, -1))
     tl.store(label_out + out, name, mask=there)
     tl.store(alpha_out + out, weight, mask=there)
     tl.store(weight_out + out, tl.where(alive, 1.0, 0.0), mask=there)
@@ -98,16 +108,20 @@ def _scores(
 
 
 @triton.jit
-def _loses(P, row, y, width, margin, SCAN: tl.constexpr):
-    """Whether the label's lead is less than the margin."""
-    place = tl.arange(0, SCAN)
-    best = tl.zeros((SCAN,), tl.float32)
-    for first in range(0, width, SCAN):
-        other = first + place
-        there = (other < width) & (other != y)
-        best = tl.maximum(best, tl.load(P + row * width + other, mask=there, other=0.0))
-    rival = tl.max(best, axis=0)
+def _loses(P, highest, row, y, width, margin, KNOWN: tl.constexpr, SCAN: tl.constexpr):
+    """Whether the label's lead over the best other one is less than the margin."""
     p_y = tl.load(P + row * width + y, mask=y < width, other=0.0)
+    if KNOWN:
+        first, second = tl.load(highest + row * 2), tl.load(highest + row * 2 + 1)
+        rival = tl.where(p_y < first, first, second)
+    else:
+        place = tl.arange(0, SCAN)
+        others = tl.zeros((SCAN,), tl.float32)
+        for first in range(0, width, SCAN):
+            other = first + place
+            there = (other < width) & (other != y)
+            others = tl.maximum(others, tl.load(P + row * width + other, mask=there, other=0.0))
+        rival = tl.max(others, axis=0)
     lead = tl.log(tl.maximum(p_y, 1e-45)) - tl.log(tl.maximum(rival, 1e-45))
     # Without a rival any lead is enough; without a probability none is.
     return (p_y <= 0) | ((rival > 0) & (margin - lead > 0))
@@ -115,10 +129,10 @@ def _loses(P, row, y, width, margin, SCAN: tl.constexpr):
 
 @triton.jit
 def _write(
-    h, y, P, seen, wrote, fades,
+    h, y, P, highest, seen, wrote, fades,
     v, alpha, label, written, born, writes, rates, used, time,
     held, k, width, capacity, margin, decay,
-    ALWAYS: tl.constexpr, OLDEST: tl.constexpr, FADES: tl.constexpr,
+    ALWAYS: tl.constexpr, KNOWN: tl.constexpr, OLDEST: tl.constexpr, FADES: tl.constexpr,
     D: tl.constexpr, WIDE: tl.constexpr, BLOCK: tl.constexpr, SCAN: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0).to(tl.int64)
@@ -129,7 +143,7 @@ def _write(
     tl.store(time + row, now)
     own = tl.load(y + row)
     if not ALWAYS:
-        if not _loses(P, row, own, width, margin, SCAN):
+        if not _loses(P, highest, row, own, width, margin, KNOWN, SCAN):
             tl.store(wrote + row, False)
             return
     tl.store(wrote + row, True)

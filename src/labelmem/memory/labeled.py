@@ -135,7 +135,12 @@ class LabeledMemory(ShortWays):
         return LabelPast(writes, age, first, rates, cosine, size)
 
     def write(
-        self, h: Tensor, y: Tensor, P: Tensor | None = None, mask: Tensor | None = None
+        self,
+        h: Tensor,
+        y: Tensor,
+        P: Tensor | None = None,
+        mask: Tensor | None = None,
+        highest: Tensor | None = None,
     ) -> Tensor:
         """Learn that the label of ``h`` (n, d) was ``y`` (n,), after predicting ``P`` (n, W).
 
@@ -146,6 +151,8 @@ class LabeledMemory(ShortWays):
             everything is written.
         mask
             (n,) which streams observed something; the others stay exactly as they are.
+        highest
+            (n, 2) the two highest of each row of P, where they are known.
 
         Returns
         -------
@@ -156,9 +163,11 @@ class LabeledMemory(ShortWays):
         if written is not None:
             return written
         with torch.no_grad():
-            return self._write(h, y, P, mask)
+            return self._write(h, y, P, mask, highest)
 
-    def _write(self, h: Tensor, y: Tensor, P: Tensor | None, mask: Tensor | None) -> Tensor:
+    def _write(
+        self, h: Tensor, y: Tensor, P: Tensor | None, mask: Tensor | None, highest: Tensor | None
+    ) -> Tensor:
         """The same for any number of streams, anywhere, after a close look."""
         self._check_write(h, y, P, mask)
         if self.dim is None:
@@ -173,7 +182,7 @@ class LabeledMemory(ShortWays):
             self._index.forget_lists()
         seen = torch.ones_like(y, dtype=torch.bool) if mask is None else mask
         if self._fused(h):
-            return self._write_many(h, y, P, seen)
+            return self._write_many(h, y, P, seen, highest)
         P = h.new_zeros(len(h), 0) if P is None else P
         self.time += seen.to(self.time.dtype)
         single = self.config.cells_per_label == 1 and self.fast

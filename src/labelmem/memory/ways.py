@@ -111,11 +111,11 @@ class ShortWays(WriteRules):
         cells = self._cells() | {"used": self.used, "time": self.time}
         parts = () if self.blocks is None else tuple(self.blocks) or (h.shape[1],)
         cosine, own, size = block_cosines(self.v, self.used, k, h, parts)
-        label, alpha, weight, score, age = read_many(cells, k, cosine, lam, delta)
+        label, alpha, weight, score, age, best = read_many(cells, k, cosine, lam, delta)
         if self.blocks is not None:
             writes, first, rates = past_of(cells, self.time, self._fades, k)
             past = LabelPast(writes, age, first, rates, own, size)
-        told = (self._groups(k), alpha, cosine, age, past)
+        told = (self._groups(k), alpha, cosine, age, past, best)
         return LoneRead(label, alpha, weight, score, *told)
 
     def _read_near(self, index: CellIndex, h: Array, lam: float, delta: float) -> MemoryRead:
@@ -217,14 +217,16 @@ class ShortWays(WriteRules):
             self._follow(before)
         return torch.full((1,), lost)
 
-    def _write_many(self, h: Tensor, y: Tensor, P: Tensor | None, seen: Tensor) -> Tensor:
+    def _write_many(
+        self, h: Tensor, y: Tensor, P: Tensor | None, seen: Tensor, highest: Tensor | None
+    ) -> Tensor:
         """The same for many streams on a GPU."""
         from labelmem.kernels.memory import write_many
 
         if not recording():
             self._make_positions()
         cells = self._cells() | {"used": self.used, "time": self.time}
-        return write_many(cells, self._filled, h, y, P, seen, self.config, self._fades)
+        return write_many(cells, self._filled, h, y, P, seen, self.config, self._fades, highest)
 
     def _follow(self, before: int) -> None:
         """Let the index know of the latest write of one stream, which had ``before`` cells."""

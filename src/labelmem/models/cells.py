@@ -28,11 +28,12 @@ def gru_cell(
     >>> gru_cell(torch.ones(5, 3), torch.zeros(5, 2), *gru.all_weights[0]).shape
     torch.Size([5, 2])
     """
-    from_x, from_h = linear(x, w_ih, b_ih), linear(h, w_hh, b_hh)
-    if fused(from_x, from_h, h) and not torch.is_grad_enabled() and visible(from_x, from_h, h):
-        from labelmem.kernels.encode import gru_gates
+    given = (x, h, w_ih, w_hh, b_ih, b_hh)
+    if fused(*given) and not torch.is_grad_enabled() and visible(*given):
+        from labelmem.kernels.encode import gru_many
 
-        return gru_gates(from_x, from_h, h)
+        return gru_many(*given)
+    from_x, from_h = linear(x, w_ih, b_ih), linear(h, w_hh, b_hh)
     x_reset, x_update, x_new = from_x.chunk(3, -1)
     h_reset, h_update, h_new = from_h.chunk(3, -1)
     reset = torch.sigmoid(x_reset + h_reset)

@@ -170,7 +170,10 @@ class RecurrentModel(SequenceModel):
             old = tuple(part[:, layer] for part in _parts(state))
             steps.append(self._cell(self.drop(h), old, weights))
             h = steps[-1][0]
-        new = tuple(torch.stack(part, 1) for part in zip(*steps, strict=True))
+        new = tuple(
+            torch.stack(part, 1) if len(part) > 1 else part[0][:, None]  # which copies nothing
+            for part in zip(*steps, strict=True)
+        )
         return self.drop(h), _join(new)
 
     def _sequence(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
