@@ -8,17 +8,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from labelmem.kernels.arithmetic import (
+    coarse_part,
+    in_half,
+    inverse,
+    inverses,
+    power_of_two,
+    product_in_parts,
+)
 from labelmem.kernels.label_gradient import label_gradient, padded_units
 from labelmem.kernels.triton import INTERPRETED, tl, triton
 
-__all__ = [
-    "LabelWeights",
-    "coarse_part",
-    "inverse",
-    "label_step",
-    "power_of_two",
-    "product_in_parts",
-]
+__all__ = ["LabelWeights", "label_step"]
 
 _FORM: dict[str, Any] = {"BLOCK": 32, "TILES": 13, "STAGES": 3, "num_warps": 1}
 """How a step is cut into programs of at most ``TILES`` times ``BLOCK`` labels, for states of 16
@@ -88,43 +89,6 @@ def _forward(
 
 
 @triton.jit
-def power_of_two(x, EXACT: tl.constexpr):
-    """Two to the x; a device that need not care for the tiniest numbers has one instruction."""
-    if EXACT:
-        return tl.exp2(x)
-    return tl.inline_asm_elementwise(
-        "ex2.approx.ftz.f32 $0, $1;", "=f,f", [x], dtype=tl.float32, is_pure=True, pack=1
-    )
-
-
-@triton.jit
-def inverse(x, EXACT: tl.constexpr):
-    """One over x, likewise."""
-    if EXACT:
-        return 1 / x
-    return tl.inline_asm_elementwise(
-        "rcp.approx.ftz.f32 $0, $1;", "=f,f", [x], dtype=tl.float32, is_pure=True, pack=1
-    )
-
-
-@triton.jit
-def coarse_part(x):
-    """The first eleven bits of numbers: as many as half precision has."""
-    return x.to(tl.float16)
-
-
-@triton.jit
-def product_in_parts(coarse, fine, weight_coarse, weight_fine, acc):
-    """States times weights, both in two parts; what two fine parts make together is lost.
-
-    States lie between -1 and 1, where half precision has room for all bits of both parts.
-    """
-    acc = tl.dot(coarse, weight_fine.to(tl.float16), acc=acc)
-    acc = tl.dot(fine.to(tl.float16), weight_coarse, acc=acc)
-    return tl.dot(coarse, weight_coarse, acc=acc)
-
-
-@triton.jit
 def _unit(P: tl.constexpr):
     """The units in the order in which a tensor core has them.
 
@@ -161,15 +125,9 @@ def _given_parts(r, s, old, P: tl.constexpr):
     value = tl.where(which == 0, r[:, None], tl.where(which == 1, s[:, None], 1.0))
     if P == 16:  # changes nothing but this: the same threads have the same places in both
         value = tl.where(column < 16, value, old)
-    coarse = value.to(tl.float16)
+    coarse = coarse_part(value)
     fine = (value - coarse).to(tl.float16)
     return tl.where(column % 2 == 0, coarse, fine)
-
-
-@triton.jit
-def _in_half(x):
-    """What half precision has room for: gates are closed or open long before."""
-    return tl.maximum(tl.minimum(x, 60000.0), -60000.0)
 
 
 @triton.jit
@@ -194,20 +152,12 @@ def _given_weights(
             same += bias
     which = line % 8 // 2
     value = tl.where(which == 0, by_r[None, :], tl.where(which == 1, by_s[None, :], same[None, :]))
-    value = _in_half(scale * value)
-    coarse = value.to(tl.float16)
+    value = in_half(scale * value)
+    coarse = coarse_part(value)
     fine = (value - coarse).to(tl.float16)
     rest = (value - coarse - fine).to(tl.float16)
     last = tl.where(line < 8, rest, 0.0).to(tl.float16)
     return tl.where(which < 3, tl.where(line < 8, coarse, fine), last)
-
-
-@triton.jit
-def _inverses(x, EXACT: tl.constexpr, BLOCK: tl.constexpr, P: tl.constexpr):
-    """One over each x: two of them by one division, where numbers leave room for their product."""
-    p, q = tl.split(tl.reshape(x, (BLOCK, P // 2, 2)))
-    both = inverse(p * q, EXACT)
-    return tl.reshape(tl.join(both * q, both * p), (BLOCK, P))
 
 
 @triton.jit
@@ -216,7 +166,7 @@ def _weights(weight_mu, scale, gate: tl.constexpr, H: tl.constexpr, P: tl.conste
     unit = _unit(P)
     there = (unit[:, None] < H) & (unit[None, :] < H)
     place = (gate * H + unit[None, :]) * H + unit[:, None]
-    weight = _in_half(scale * tl.load(weight_mu + place, mask=there, other=0.0))
+    weight = in_half(scale * tl.load(weight_mu + place, mask=there, other=0.0))
     coarse = coarse_part(weight)
     return coarse, weight - coarse
 
@@ -268,7 +218,7 @@ def _step(
         fine = old - coarse
         nothing = tl.zeros((BLOCK, P), tl.float32)
         x = product_in_parts(coarse, fine, coarse_0, fine_0, tl.dot(given, given_0, acc=nothing))
-        reset = _inverses(1 + power_of_two(tl.minimum(x, 60.0), EXACT), EXACT, BLOCK, P)
+        reset = inverses(1 + power_of_two(tl.minimum(x, 60.0), EXACT), EXACT, BLOCK, P)
         x = product_in_parts(coarse, fine, coarse_1, fine_1, tl.dot(given, given_1, acc=nothing))
         a = power_of_two(tl.minimum(x, 30.0), EXACT)
         x = tl.dot(given, given_3, acc=nothing)
@@ -277,7 +227,7 @@ def _step(
         b = power_of_two(tl.minimum(x + reset * recalled, 30.0), EXACT)
         # fresh = (1 - b) / (1 + b) and update = 1 / (1 + a): one division makes both.
         sum_b = 1 + b
-        moved = ((1 - b) * a + old * sum_b) * _inverses(a * sum_b + sum_b, EXACT, BLOCK, P)
+        moved = ((1 - b) * a + old * sum_b) * inverses(a * sum_b + sum_b, EXACT, BLOCK, P)
         there = slot < end
         place = slot[:, None] * H + unit[None, :]
         used = there[:, None] & (unit[None, :] < H)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from labelmem.kernels.label import (
+from labelmem.kernels.arithmetic import (
     coarse_part,
     inverse,
     power_of_two,

@@ -1,0 +1,170 @@
+"""What a labeled memory network finds in a step, Eq. 1 to 5, and what it learns from it.
+
+The equations themselves are in :mod:`labelmem.functional`, Eq. 4 is in the combiners. Where there
+is a shorter way to the same result it is asked for first: :mod:`labelmem.lmn.ways`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor
+from torch.nn.functional import pad
+
+from labelmem import functional as F
+from labelmem.around import AroundModel
+from labelmem.beside import Beside
+from labelmem.combiner import Combiner, CombinerState, CombinerStep, View
+from labelmem.errors import InputError, UnsupportedError
+from labelmem.fast import alone
+from labelmem.kernel import Kernel
+from labelmem.kernels import fused
+from labelmem.keys import Key
+from labelmem.lmn import ways
+from labelmem.lmn.state import LMNState, LMNStep, Recurrent
+from labelmem.memory import LabeledMemory, MemoryRead
+
+__all__ = ["Equations"]
+
+
+class Equations(AroundModel):
+    """Model, memory, combiner and mixture: what a step finds, and what is learned from it."""
+
+    combiner: float | Combiner
+    key: Key | Callable[[Any, Tensor], Tensor] | None
+    partition: bool
+    _form: Any
+    _kernel: Kernel | None = None
+    """Lam and delta while they are trained."""
+
+    def encode(
+        self, x: Any, recurrent: Recurrent, streams: int
+    ) -> tuple[Tensor, Tensor, Tensor | None, Recurrent]:
+        """Inputs as h (n, d), memory key, logits and the next recurrent states."""
+        h, logits, model = self.backbone.run(x, recurrent[0], streams)
+        if not ways.softmax_checks(logits):
+            self.backbone.check_finite(h, logits)
+        if self.key is None:
+            return h, h, logits, (model, None)
+        if isinstance(self.key, Key):
+            key, remembered = self.key(x, h, recurrent[1])
+        else:
+            key, remembered = self.key(x, h), None
+        if key.ndim != 2 or len(key) != streams or not F.finite(key):
+            raise InputError(
+                f"the key came out with shape {tuple(key.shape)}, or NaN or infinite; expected "
+                f"({streams}, d), every value finite"
+            )
+        return h, key, logits, (model, remembered)
+
+    def combine(
+        self,
+        state: LMNState,
+        h: Tensor,
+        key: Tensor,
+        logits: Tensor | None,
+        width: int,
+        x: Any = None,
+        recurrent: Recurrent = (None, None),
+    ) -> LMNStep:
+        """Everything after the model: Eq. 1 to 5. Pure, and differentiable in the combiner.
+
+        ``x`` and ``recurrent``, the inputs and the next states of model and key, are passed on.
+        """
+        self._check_form(state)
+        if logits is None:  # few-shot: the memory alone
+            read = self._read(state.memory, key)
+            s = read.spread(read.score, width)
+            return LMNStep(x, s, memory_probs=s, key=key, read=read, recurrent=recurrent)
+        width = max(width, logits.shape[1])
+        begun = ways.begin_combining(self.combiner, state.combiner, h, width)
+        read = self._read(state.memory, key)  # Eq. 2, and Eq. 3 of the labels in memory
+        if ways.compiles(self.combiner, read, logits):
+            given = (h, logits, read, self.partition, width)
+            told, combined = ways.combine_compiled(self.combiner, state.combiner, *given)
+            P, theta, r, s = told
+            return LMNStep(x, P, theta, r, s, h, key, read, combined, recurrent)
+        room_r, room_s = ways.room_for_scores(self.combiner, state.combiner, width)
+        r, best = self._model_score(logits, width, room_r)  # Eq. 1
+        s = self._memory_score(read, width, room_s)  # Eq. 3
+        theta, s, combined = self._weigh(state, View(h, r, s, read, best), begun)  # Eq. 4
+        P, highest = self._mix(r, s, theta, read)  # Eq. 5
+        return LMNStep(x, P, theta, r, s, h, key, read, combined, recurrent, best, highest)
+
+    def _model_score(
+        self, logits: Tensor, width: int, out: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
+        """Eq. 1, with zeros for the labels that are the streams' own; the best (n,) by a kernel.
+
+        ``out`` is where a fused kernel puts it.
+        """
+        if ways.scored_by_kernel(logits):
+            return ways.model_score_many(logits, width, out)
+        r, own = F.model_score(logits), width - logits.shape[1]
+        return pad(r, (0, own)) if own else r, None
+
+    def _read(self, memory: LabeledMemory, key: Tensor) -> MemoryRead:
+        """Eq. 2 and 3, of the labels in memory."""
+        return memory.read(key) if self._kernel is None else memory.read(key, *self._kernel())
+
+    def _memory_score(self, read: MemoryRead, width: int, out: Tensor | None) -> Tensor:
+        """Eq. 3 of all labels; of none if the combiner has an s of its own.
+
+        ``out`` is where a fused kernel puts it.
+        """
+        if isinstance(self.combiner, Combiner) and self.combiner.gives_s:
+            return read.score.new_empty(0, 0)
+        return read.spread(read.score, width, out)
+
+    def _weigh(
+        self, state: LMNState, view: View, begun: Beside[CombinerStep] | None
+    ) -> tuple[Tensor, Tensor, CombinerStep | None]:
+        """Eq. 4: theta, and s as the combiner leaves it. ``begun`` is a step that is under way."""
+        if not isinstance(self.combiner, Combiner):
+            return view.r.new_full((1, 1), self.combiner).expand_as(view.r), view.s, None
+        combined = self.combiner(state.combiner, view) if begun is None else begun.result()
+        return combined.theta, view.s if combined.s is None else combined.s, combined
+
+    def _mix(
+        self, r: Tensor, s: Tensor, theta: Tensor, read: MemoryRead
+    ) -> tuple[Tensor, Tensor | None]:
+        """Eq. 5; its two highest (n, 2) by a kernel."""
+        if not (theta.requires_grad or s.requires_grad or r.requires_grad):
+            if alone(r):
+                return ways.mix_one(r, s, theta, read, self.partition), None
+            if fused(r, s, theta):
+                return ways.mix_many(r, s, theta, self.partition)
+        return F.mix(self.share_of_model(r, s), s, theta), None
+
+    def share_of_model(self, r: Tensor, s: Tensor) -> Tensor:
+        """What of r is mixed: all of it, or the labels outside of memory."""
+        return F.outside(r, s) if self.partition else r
+
+    def learn(self, state: LMNState, step: LMNStep, y: Tensor, mask: Tensor | None) -> None:
+        """Move the combiner on (keeping its graph) and write where the margin says so."""
+        self._check_form(state)
+        assert step.key is not None
+        observed = None
+        if step.combined is not None:
+            observed = Beside(lambda: self._observed(state, step, y, mask), y.device)
+        state.memory.write(step.key, y, step.probs, mask, step.highest)
+        if observed is not None:
+            state.combiner = observed.result()
+
+    def _observed(
+        self, state: LMNState, step: LMNStep, y: Tensor, mask: Tensor | None
+    ) -> CombinerState:
+        """What the combiner remembers once the labels are known."""
+        assert isinstance(self.combiner, Combiner) and state.combiner is not None
+        assert step.model_probs is not None and step.memory_probs is not None
+        assert step.h is not None and step.read is not None and step.combined is not None
+        view = View(step.h, step.model_probs, step.memory_probs, step.read, step.best)
+        return self.combiner.observe(state.combiner, step.combined, view, y, mask)
+
+    def _check_form(self, state: LMNState) -> None:
+        if state.form != self._form:
+            raise UnsupportedError(
+                "this stream began with another combiner than the adapter has now; start a new "
+                "stream, or give the adapter back the combiner it had"
+            )

@@ -1,0 +1,200 @@
+"""The labeled memory network as an online method: its parts, its states, and what it can say."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import replace
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+
+from labelmem.beside import Beside, called
+from labelmem.combiner import Combiner
+from labelmem.config import MemoryConfig
+from labelmem.errors import ConfigError
+from labelmem.explain import Explanation, loudest_cells
+from labelmem.kernel import Kernel
+from labelmem.keys import Key
+from labelmem.lmn import ways
+from labelmem.lmn.equations import Equations
+from labelmem.lmn.state import LMNState, LMNStep, Recurrent
+from labelmem.lockstep.state import Held, can_record
+from labelmem.memory import LabeledMemory
+from labelmem.online import OnlineMethod, Step
+
+__all__ = ["LMN"]
+
+
+class LMN(Equations, OnlineMethod[LMNState]):  # type: ignore[override]  # its device is the model's
+    """Eq. 1 to 5 and the write, as an online method; :class:`labelmem.Adapter` is its public form.
+
+    Parameters are those of the adapter.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        head: str | nn.Module | None = None,
+        labels: Iterable[Hashable] | None = None,
+        memory: MemoryConfig | None = None,
+        combiner: float | Combiner = 0.5,
+        key: Key | Callable[[Any, Tensor], Tensor] | None = None,
+        partition: bool = False,
+    ) -> None:
+        self.wear(model, head, labels)
+        self.memory = memory or MemoryConfig()
+        self.key, self.partition = key, partition
+        try:
+            self.combiner = combiner
+        except Exception:
+            self.close()  # the model goes back as it came
+            raise
+
+    @property
+    def combiner(self) -> float | Combiner:
+        """The fixed weight of the memory, or the network that decides it."""
+        return self._combiner
+
+    @combiner.setter
+    def combiner(self, combiner: float | Combiner) -> None:
+        if isinstance(combiner, Combiner):
+            if self.dim is None:
+                raise ConfigError(
+                    "with labels=() there is no model score to combine with; leave combiner out"
+                )
+            parts = len(self._blocks()) or 1
+            combiner.build(self.dim, self.device, self.dtype, parts).eval()
+        elif not isinstance(combiner, int | float) or not 0 <= combiner <= 1:
+            raise ConfigError(
+                f"combiner is {combiner!r}; it must be a Combiner, or a fixed theta in [0, 1]"
+            )
+        self._combiner = combiner
+        self._form = combiner.form() if isinstance(combiner, Combiner) else "fixed"
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """``lmn`` with a combiner, ``lmn-fixed`` without."""
+        return "lmn" if isinstance(self.combiner, Combiner) else "lmn-fixed"
+
+    def initial_state(self, streams: int) -> LMNState:
+        """Empty memory, combiner at t = 0, the model's own initial state."""
+        dim = self.dim if self.key is None else None
+        watched = isinstance(self.combiner, Combiner) and self.combiner.sees_past
+        blocks = self._blocks() if watched else None
+        memory = LabeledMemory(dim, self.memory, streams, self.device, self.dtype, blocks)
+        recurrent = self.initial_recurrent(streams)
+        if not isinstance(self.combiner, Combiner):
+            return LMNState(memory, None, recurrent)
+        combiner = self.combiner.initial_state(streams, len(self.known))
+        return LMNState(memory, combiner, recurrent, self._form)
+
+    def _blocks(self) -> tuple[int, ...]:
+        """Lengths of the key's parts; ``()`` for a key in one piece."""
+        return self.key.blocks(self.dim or 0) if isinstance(self.key, Key) else ()
+
+    def advance(self, state: LMNState, x: Any, width: int) -> LMNStep:
+        """Model, memory, combiner, mixture. Pure."""
+        with torch.no_grad(), called(self.backbone.head, self.device):
+            h, key, logits, recurrent = self.encode(x, state.recurrent, state.memory.streams)
+            return self.combine(state, h, key, logits, width, x, recurrent)
+
+    def initial_recurrent(self, streams: int) -> Recurrent:
+        """What model and key remember of streams that have seen nothing."""
+        key = self.key.initial_state(streams, self.device) if isinstance(self.key, Key) else None
+        return self.backbone.initial_state(streams), key
+
+    def commit(self, state: LMNState, step: Step, y: Tensor, mask: Tensor | None) -> None:
+        """Learn the labels, and move the model's own state on."""
+        assert isinstance(step, LMNStep)
+        with torch.no_grad():
+            old = state.recurrent
+            moved = Beside(lambda: ways.moved(mask, step.recurrent, old), y.device)
+            self.learn(state, step, y, mask)
+        state.recurrent = moved.result()
+
+    def places(self, state: LMNState) -> Held | None:
+        """Steps are recorded where no part of them waits for the device."""
+        parts = (self.memory, self.combiner, self.backbone.model, self.key)
+        if self._kernel is not None or not can_record(self.device, *parts):
+            return None
+        if isinstance(self.key, Key):
+            self.key.prepare(len(self.known) + 1)  # the labels, and the start of a stream
+        return Held(state)
+
+    def rebase(self, state: LMNState, step: Step, width: int) -> LMNStep:
+        """Late label: the memory learns from what was predicted, the states move on from now."""
+        assert isinstance(step, LMNStep)
+        now = self.advance(state, step.x, width)
+        return replace(step, combined=now.combined, recurrent=now.recurrent)
+
+    def tensors(self, state: LMNState) -> dict[str, Tensor]:
+        """All of a state, by name."""
+        return state.tensors()
+
+    def restore(self, tensors: dict[str, Tensor], streams: int) -> LMNState:
+        """The state that was saved."""
+        state = self.initial_state(streams)
+        state.restore(tensors, self.device)
+        return state
+
+    def signature(self) -> dict[str, Any]:
+        """A saved stream must agree on labels, dimension and the form of the combiner."""
+        return super().signature() | {
+            "dim": self.dim,
+            "dtype": str(self.dtype),
+            "key": None if self.key is None else type(self.key).__name__,
+            "partition": self.partition,
+            "combiner": self._form,
+            "cells_per_label": self.memory.cells_per_label,
+            "capacity": self.memory.capacity,
+        }
+
+    def explain(self, step: Step, label: int) -> Explanation:
+        """Theta of the label, the shares of model and memory, and the cells behind it."""
+        assert isinstance(step, LMNStep) and step.read is not None
+        assert step.memory_probs is not None
+        theta, r, s = 1.0, 0.0, float(step.memory_probs[0, label])
+        if step.theta is not None and step.model_probs is not None:
+            mixed = self.share_of_model(step.model_probs, step.memory_probs)
+            theta, r = float(step.theta[0, label]), float(mixed[0, label])
+        from_model, from_memory = (1 - theta) * r, theta * s
+        total = from_model + from_memory
+        return Explanation(
+            label=label,
+            probability=float(step.probs[0, label]),
+            theta=None if step.theta is None else theta,
+            model_share=from_model / total if total else 1.0,
+            memory_share=from_memory / total if total else 0.0,
+            cells=loudest_cells(step.read, step.memory_probs, label),
+        )
+
+    def learn_kernel(self) -> Kernel:
+        """Make lam and delta trainable until :meth:`settle_kernel`."""
+        self._kernel = Kernel(self.memory).to(self.device, self.dtype)
+        return self._kernel
+
+    def settle_kernel(self) -> None:
+        """Make the trained lam and delta, if any, the configured ones."""
+        if self._kernel is not None:
+            lam, delta = (float(value.detach()) for value in self._kernel())
+            self.memory = replace(self.memory, lam=lam, delta=delta)
+            self._kernel = None
+
+    def around(self, model: nn.Module) -> Self:
+        """The same memory and combiner around another model of the same form."""
+        other = copy.copy(self)
+        head = None
+        if self.backbone.head is not None:
+            names = {module: name for name, module in self.backbone.model.named_modules()}
+            head = names[self.backbone.head]
+        other.wear(model, head, () if self.backbone.head is None else self.known.names)
+        other.combiner = self.combiner  # checks that it fits
+        return other
+
+    def variant(self, memory: MemoryConfig, combiner: float | Combiner) -> Self:
+        """The same model with other settings; both share one hook, close either and both close."""
+        other = copy.copy(self)
+        other.memory, other.combiner = memory, combiner
+        return other

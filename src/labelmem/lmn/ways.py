@@ -1,0 +1,133 @@
+"""Shorter ways of a labeled memory network with the same results, and when they are taken.
+
+One stream on a CPU is combined by numpy or by compiled kernels; many streams on a GPU are by fused
+kernels. While a step is recorded the combiner works beside the memory, what it remembers is put in
+its place at once, and a check that a kernel makes on its way is not made again.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from labelmem.beside import Beside
+from labelmem.combiner import Combiner, CombinerState, CombinerStep
+from labelmem.fast import alone, array, compiled, row, tensor
+from labelmem.fast import mix as short
+from labelmem.kernels import fused
+from labelmem.lmn.state import Recurrent
+from labelmem.memory import MemoryRead
+from labelmem.trees import chosen, tree_map
+from labelmem.trust import believed, recording
+
+__all__ = [
+    "begin_combining",
+    "combine_compiled",
+    "compiles",
+    "mix_many",
+    "mix_one",
+    "model_score_many",
+    "moved",
+    "room_for_scores",
+    "scored_by_kernel",
+    "softmax_checks",
+]
+
+Theta = float | Combiner
+"""A fixed weight of the memory, or the network that decides it."""
+
+
+def compiles(combiner: Theta, read: MemoryRead, logits: Tensor) -> bool:
+    """Whether all that comes after the read is done by compiled kernels."""
+    if not read.compiled or torch.is_grad_enabled() or not alone(logits):
+        return False
+    if not compiled(logits.dtype == torch.float32):
+        return False
+    return not isinstance(combiner, Combiner) or combiner.compiles(logits)
+
+
+def combine_compiled(
+    combiner: Theta,
+    state: CombinerState | None,
+    h: Tensor,
+    logits: Tensor,
+    read: MemoryRead,
+    partition: bool,
+    width: int,
+) -> tuple[tuple[Tensor, ...], CombinerStep | None]:
+    """P, theta, r and s of one stream on a CPU, and the combiner's step."""
+    from labelmem.compiled.cells import CompiledRead
+    from labelmem.compiled.mix import mix_fixed
+
+    assert isinstance(read, CompiledRead)
+    told, combined = torch.empty(4, 1, max(width, logits.shape[1])), None
+    out = told.numpy()[:, 0]
+    if isinstance(combiner, Combiner):
+        assert state is not None
+        combined = combiner.combine_one(state, row(h), row(logits), read, partition, out)
+    else:
+        known = (row(logits), read.told("label"), read.scores_of_cells)
+        mix_fixed(*known, float(combiner), partition, out)
+    return told.unbind(), combined
+
+
+def begin_combining(
+    combiner: Theta, state: CombinerState | None, h: Tensor, width: int
+) -> Beside[CombinerStep] | None:
+    """The combiner's step, begun before the read in a recording, if it looks at h alone."""
+    if not recording() or state is None or not isinstance(combiner, Combiner):
+        return None
+    return combiner.ahead(state, h, width)
+
+
+def room_for_scores(
+    combiner: Theta, state: CombinerState | None, width: int
+) -> tuple[Tensor | None, Tensor | None]:
+    """Where fused kernels put r and s, if the combiner has a wish."""
+    if state is None or not isinstance(combiner, Combiner):
+        return None, None
+    return combiner.room(state, width) or (None, None)
+
+
+def scored_by_kernel(logits: Tensor) -> bool:
+    """Whether a fused kernel does Eq. 1, and looks whether logits are finite on its way."""
+    return fused(logits) and not logits.requires_grad
+
+
+def softmax_checks(logits: Tensor | None) -> bool:
+    """Whether it is left to that kernel to look: the answer is on the recording's list."""
+    return logits is not None and recording() and scored_by_kernel(logits)
+
+
+def model_score_many(logits: Tensor, width: int, out: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Eq. 1 for many streams on a GPU, put into ``out`` if it is given; and the best label (n,)."""
+    from labelmem.kernels.mix import believed_by_model
+
+    r, best, whole = believed_by_model(logits, max(width, logits.shape[1]), out)
+    if recording():
+        believed(whole.all)
+    return r, best
+
+
+def mix_many(r: Tensor, s: Tensor, theta: Tensor, partition: bool) -> tuple[Tensor, Tensor]:
+    """Eq. 5 for many streams on a GPU, and its two highest (n, 2)."""
+    from labelmem.kernels.mix import mixed
+
+    return mixed(r, s, theta, partition)
+
+
+def mix_one(r: Tensor, s: Tensor, theta: Tensor, read: MemoryRead, partition: bool) -> Tensor:
+    """Eq. 5 for one stream on a CPU: s is zero but at the labels in memory."""
+    names = array(read.label)[0, read.lead]
+    shared = theta.shape[1] > 0 and theta.stride(1) == 0  # one theta for all labels
+    weight = float(theta[0, 0]) if shared else array(theta)[0]
+    return tensor(short.mix_one(array(r)[0], array(s)[0, names], weight, names, partition))
+
+
+def moved(mask: Tensor | None, new: Recurrent, old: Recurrent) -> Recurrent:
+    """New states in the streams of the mask; in a recording they are put where the old ones lie."""
+    now = chosen(mask, new, old)
+    if not recording():
+        return now
+    put: Recurrent = tree_map(Tensor.copy_, old, now)
+    return put
