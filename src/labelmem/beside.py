@@ -7,7 +7,7 @@ nothing is gained by that, since work is handed to a device piece by piece, and 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -38,8 +38,7 @@ def _branches(device: torch.device) -> bool:
     return device.type == "cuda" and recording()
 
 
-@contextmanager
-def called(module: nn.Module | None, device: torch.device) -> Iterator[None]:
+def called(module: nn.Module | None, device: torch.device) -> AbstractContextManager[None]:
     """Inside, it is known when the module was called last: what it was given was there then.
 
     Examples
@@ -49,9 +48,11 @@ def called(module: nn.Module | None, device: torch.device) -> Iterator[None]:
     ...     layer(torch.zeros(1, 2)).shape
     torch.Size([1, 3])
     """
-    if module is None or not _branches(device):
-        yield
-        return
+    return nullcontext() if module is None or not _branches(device) else _noted(module, device)
+
+
+@contextmanager
+def _noted(module: nn.Module, device: torch.device) -> Iterator[None]:
     call = _Call()
 
     def note(_: nn.Module, inputs: tuple[Tensor, ...]) -> None:

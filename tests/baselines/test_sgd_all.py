@@ -171,14 +171,11 @@ def test_the_first_weights_are_shared_not_copied() -> None:
 
 
 def test_the_row_of_a_new_label_may_start_elsewhere() -> None:
-    class Elsewhere(SGDAll):
-        def fresh_row(self) -> dict[str, Tensor]:
-            return {name: row + 0.3 for name, row in super().fresh_row().items()}
-
     x = torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
     model = Stateless()
     for decay in (0.0, 1 - 1e-7):  # all the way back, too, is where it started
-        stream = Elsewhere(model, options=SGDAllOptions(lr=0.0, decay=decay)).stream()
+        method = SGDAll(model, options=SGDAllOptions(lr=0.0, decay=decay))
+        stream = method.starting_rows_at(torch.full((5,), 0.3), torch.tensor(0.3)).stream()
         for row in x:
             probs = stream.predict(row).probs
             stream.observe("new")

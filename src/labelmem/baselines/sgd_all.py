@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -59,8 +60,8 @@ class SGDAll(ModelMethod[SGDAllState, SGDAllOptions]):
     """One step of gradient descent on -log P(y) in every weight, after every label.
 
     Each stream has a copy of all weights. A recurrent model's state is carried on but the gradient
-    goes back one step only. A new label gets a row of zeros in the last layer first, then takes
-    part in the step.
+    goes back one step only. A new label gets a row of zeros in the last layer first (or of
+    :meth:`starting_rows_at`), then takes part in the step.
 
     The streams are batched with ``torch.func.vmap``, and convolutional networks of plain layers
     without it. Where the model has an operation that vmap does not know (fused recurrent layers on
@@ -84,6 +85,7 @@ class SGDAll(ModelMethod[SGDAllState, SGDAllOptions]):
 
     name = "sgd-all"
     Options = SGDAllOptions
+    _fresh_row: dict[str, Tensor] | None = None
     _one_by_one = False  # becomes True when vmap has failed where a single stream has not
 
     def initial_state(self, streams: int) -> SGDAllState:
@@ -121,7 +123,7 @@ class SGDAll(ModelMethod[SGDAllState, SGDAllOptions]):
         """Give a new label its row, then take the step in all weights."""
         own = chosen(mask, torch.maximum(state.own, y + 1 - len(self.known)), state.own)
         extra = int(own.max())
-        fresh = self.fresh_row()
+        fresh = self._fresh()
         rows = {name: _longer(tensor, extra, fresh[name]) for name, tensor in state.rows.items()}
         y = y.clamp(max=len(self.known) + extra - 1)
         has = self._has(own, len(self.known) + extra)
@@ -138,8 +140,16 @@ class SGDAll(ModelMethod[SGDAllState, SGDAllOptions]):
             tree_map(partial(self._step_, moving), here, slopes, (start, origin))
         state.weights, state.rows, state.own = weights, rows, own
 
-    def fresh_row(self) -> dict[str, Tensor]:
-        """What the row of a new label is before its first step: (1, 1, d) and (1, 1), zeros."""
+    def starting_rows_at(self, weight: Tensor, bias: Tensor) -> Self:
+        """The same, but the row of a new label starts with this weight (d,) and bias ()."""
+        other = copy.copy(self)
+        other._fresh_row = {"weight": weight[None, None], "bias": bias[None, None]}
+        return other
+
+    def _fresh(self) -> dict[str, Tensor]:
+        """What the row of a new label is before its first step: (1, 1, d) and (1, 1)."""
+        if self._fresh_row is not None:
+            return self._fresh_row
         assert self.backbone.head is not None
         zeros, dim = self.backbone.head.weight.new_zeros, self.backbone.head.in_features
         return {"weight": zeros(1, 1, dim), "bias": zeros(1, 1)}

@@ -26,20 +26,6 @@ WORST = 1.0
 """The loss of a step so large that the weights run away."""
 
 
-class _Adapting(SGDAll):
-    """Every weight steps; the rows of new labels start from where training left such rows."""
-
-    def __init__(self, model: nn.Module, lr: float, fresh: nn.Linear) -> None:
-        super().__init__(model, options=SGDAllOptions(lr=lr))
-        self._fresh = {
-            "weight": fresh.weight.mean(0, keepdim=True)[None],
-            "bias": fresh.bias.mean(0, keepdim=True)[None],
-        }
-
-    def fresh_row(self) -> dict[str, Tensor]:
-        return self._fresh
-
-
 class MAML(ImageContender):
     """The run's network, trained further for its steps; these are searched, in use and in training.
 
@@ -62,10 +48,14 @@ class MAML(ImageContender):
         """Around the trained weights, with as many outputs as the world's head."""
         body, head = self.trained(point["train_lr"], world)
         assert isinstance(head, nn.Linear)
-        known = torch.arange(world.head.out_features)
+        narrow = nn.Linear(head.in_features, world.head.out_features, device=head.weight.device)
+        with torch.no_grad():
+            narrow.weight.copy_(head.weight[: narrow.out_features])
+            narrow.bias.copy_(head.bias[: narrow.out_features])
+        made = SGDAll(nn.Sequential(body, narrow), options=SGDAllOptions(lr=point["lr"]))
         strangers = (~world.known).nonzero()[:, 0]
-        model = nn.Sequential(body, _rows(head, known))
-        return _Adapting(model, point["lr"], _rows(head, strangers))
+        fresh = (rows[strangers].mean(0) for rows in (head.weight, head.bias))
+        return made.starting_rows_at(*fresh)
 
     def loss(self, point: Point) -> float:
         """The share of second showings that are missed; all, where the weights run away."""
@@ -124,15 +114,6 @@ class MAML(ImageContender):
         counts = drawn.second | ~renamed
         x = world.pictures[drawn.label.to(device), drawn.drawing.to(device)]
         return Lessons(x, y.to(device), counts.to(device))
-
-
-@torch.no_grad()
-def _rows(layer: nn.Linear, which: Tensor) -> nn.Linear:
-    """A layer with some of the outputs of another."""
-    made = nn.Linear(layer.in_features, len(which), device=layer.weight.device)
-    made.weight.copy_(layer.weight[which])
-    made.bias.copy_(layer.bias[which])
-    return made.requires_grad_(False)
 
 
 CONTENDER = MAML
