@@ -9,14 +9,14 @@ installed and numbers have 32 bits, the modules ``compiled.*`` say it in fewer c
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache, cached_property
 from importlib import import_module
 from importlib.util import find_spec
-from itertools import chain
 from typing import Any, TypeVar, overload
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -32,7 +32,9 @@ T = TypeVar("T")
 
 _ON: ContextVar[bool] = ContextVar("labelmem_fast", default=True)
 _COMPILED: ContextVar[bool] = ContextVar("labelmem_compiled", default=True)
-_NONE = (0, np.empty(0))
+_Tensors = dict[str, Any]
+_SEEN: WeakKeyDictionary[nn.Module, tuple[list[tuple[_Tensors, str, int]], dict[str, Array]]]
+_SEEN = WeakKeyDictionary()  # by module: where its tensors lay, and what numpy sees there
 _places: Array = np.arange(1024)
 _TYPES = (torch.float32, torch.float64)
 _answers: dict[bool, list[Tensor]] = {False: [], True: []}
@@ -222,14 +224,29 @@ def softmax(x: Array) -> Array:
     return x
 
 
-def arrays(module: nn.Module) -> dict[str, Array]:
+def arrays(module: nn.Module) -> Mapping[str, Array]:
     """The weights and buffers of a module and of its parts, by name, as numpy sees them.
 
-    They are looked at again where they moved to other bytes; training changes them in place.
+    They are looked at again where some moved to other bytes; training changes them in place.
     """
-    seen: dict[str, tuple[int, Array]] = module.__dict__.setdefault("_seen_arrays", {})
+    known = _SEEN.get(module)
+    if known is not None:
+        for tensors, name, place in known[0]:
+            if _place(tensors.get(name)) != place:
+                break
+        else:
+            return known[1]
+    places: list[tuple[_Tensors, str, int]] = []
+    found: dict[str, Array] = {}
     for prefix, part in (("", module), *((f"{name}.", m) for name, m in module.named_children())):
-        for name, x in chain(part._parameters.items(), part._buffers.items()):
-            if x is not None and seen.get(prefix + name, _NONE)[0] != x.data_ptr():
-                seen[prefix + name] = (x.data_ptr(), array(x))
-    return {name: values for name, (_, values) in seen.items()}
+        for tensors in (part._parameters, part._buffers):
+            for name, x in tensors.items():
+                places.append((tensors, name, _place(x)))
+                if x is not None:
+                    found[prefix + name] = array(x)
+    _SEEN[module] = places, found
+    return found
+
+
+def _place(x: Tensor | None) -> int:
+    return 0 if x is None else x.data_ptr()

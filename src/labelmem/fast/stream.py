@@ -6,6 +6,7 @@ memory alone: no padding, no masks, and three passes over all labels where r mus
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -98,7 +99,7 @@ def signals_of(past: Array, r: Array, labels: Labels, inside: Array) -> Array:
 
 
 def decide(
-    weights: dict[str, Array],
+    weights: Mapping[str, Array],
     features: Array,
     signals: Array,
     s: Array,
