@@ -43,7 +43,7 @@ class Unplayed:
 
 
 def counted(adapter: Adapter, bench: Any) -> dict[str, int]:
-    """Operations of a prediction, of the look at its labels, of what is learned, and around."""
+    """Operations of a prediction, of what is learned, and around."""
     with _recordings() as made:
         batch = adapter.streams(bench.n)
         bench.run(batch, bench.tokens(4))  # the first is taken plainly
@@ -51,7 +51,7 @@ def counted(adapter: Adapter, bench: Any) -> dict[str, int]:
         with _operations() as around:
             batch.predict(y)
             batch.observe_ids(y)
-    parts = dict(zip(("predict", "check", "observe"), made, strict=False))
+    parts = dict(zip(("predict", "observe"), made, strict=False))
     return {part: len(names) for part, names in (parts | {"around": around}).items()}
 
 

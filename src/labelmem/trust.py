@@ -131,19 +131,24 @@ class Awaited:
     """
 
     def __init__(self, like: Tensor) -> None:
-        far = like.device.type == "cuda"
-        self._here = torch.empty(like.shape, dtype=like.dtype, pin_memory=far)
-        self._come = torch.cuda.Event() if far else None  # type: ignore[no-untyped-call]
+        self._aside: torch.cuda.Stream | None = None
+        if like.device.type == "cuda":
+            self._aside = torch.cuda.Stream(like.device)  # type: ignore[no-untyped-call]
+        self._here = torch.empty(like.shape, dtype=like.dtype, pin_memory=self._aside is not None)
 
     def ask(self, answers: Tensor) -> None:
-        """Send for them; they may change on the device afterwards."""
-        self._here.copy_(answers, non_blocking=True)
-        if self._come is not None:
-            self._come.record(torch.cuda.current_stream(answers.device))
+        """Send for them; they must not change on the device before they have come."""
+        if self._aside is None:
+            self._here.copy_(answers)
+            return
+        # Nothing that follows need wait for them.
+        self._aside.wait_stream(torch.cuda.current_stream(answers.device))
+        with torch.cuda.stream(self._aside):
+            self._here.copy_(answers, non_blocking=True)
 
     def answers(self) -> list[bool]:
         """What was asked for last."""
-        if self._come is not None:
-            self._come.synchronize()
+        if self._aside is not None:
+            self._aside.synchronize()
         found: list[bool] = self._here.tolist()
         return found

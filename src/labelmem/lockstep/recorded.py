@@ -19,7 +19,7 @@ from torch import Tensor
 
 from labelmem.errors import InputError, LabelMemError
 from labelmem.fast import allowed
-from labelmem.lockstep.recording import Graph, Recording, checked, narrowed, padded, settled
+from labelmem.lockstep.recording import Graph, Recording, Told, narrowed, padded, settled
 from labelmem.stepping import Places, Step, Stepping
 from labelmem.trees import leaves, tree_map
 from labelmem.trust import Awaited, on_trust
@@ -101,18 +101,18 @@ class RecordedLockstep:
         Returns whether it was recorded; then :meth:`settle` tells later how it went.
         """
         recording = self._open
-        if recording is None or not recording.tell(y, mask):
+        if recording is None or not recording.tell(y, mask, len(self.method.known)):
             self.method.commit(self.state, step, y, mask)
             self._open = None
             self.places.disturbed()
             self._ready = True
             return False
         self._open = None
-        recording.check.replay()
         # Asked for before the work that follows, so that the answers come while it is done.
+        answers = recording.told.answers
         if self._awaited is None:
-            self._awaited = Awaited(recording.answers)
-        self._awaited.ask(recording.answers)
+            self._awaited = Awaited(answers)
+        self._awaited.ask(answers)
         recording.observe.replay()
         if recording.moves:
             self.places.put(recording.after)
@@ -143,9 +143,9 @@ class RecordedLockstep:
             )
         if not fine:
             step = self._again()
-            self.method.commit(self.state, step, recording.y, recording.mask)
+            self.method.commit(self.state, step, recording.told.labels, recording.mask)
             self.places.disturbed()
-        return None if known else recording.y.where(recording.mask, 0)
+        return None if known else recording.told.labels.where(recording.mask, 0)
 
     def _again(self) -> Step:
         """The prediction before, taken plainly since it was not fine; says what was wrong."""
@@ -178,9 +178,8 @@ class RecordedLockstep:
         if len(self._recordings) >= _KEPT:
             self._forget()
         x = tree_map(torch.clone, x)
-        y = torch.zeros(len(next(leaves(x))), dtype=torch.int64, device=self.method.device)
-        mask = torch.ones_like(y, dtype=torch.bool)
-        before, known = self.places.tensors(), len(self.method.known)
+        told = Told.room(len(next(leaves(x))), self.method.device)
+        mask, before = torch.ones_like(told.seen), self.places.tensors()
 
         def predict() -> tuple[Step, Tensor]:
             with on_trust(device=self.method.device) as doubts:
@@ -189,23 +188,21 @@ class RecordedLockstep:
                 return step, torch.stack(doubts)
             return step, doubts[0].view(1) if doubts else torch.ones_like(mask[:1])
 
-        def observe(step: Step, labels: Tensor, seen: Tensor) -> dict[str, Tensor]:
-            with on_trust(ask=False):  # all of it is in the answers of the check
-                self.method.commit(self.state, step, labels, seen)
+        def observe(step: Step) -> dict[str, Tensor]:
+            with on_trust(ask=False):  # all of it is in the answers
+                self.method.commit(self.state, step, told.labels, told.seen)
             after = settled(before, self.places.tensors())
             self.places.put(before)
             return after
 
         # Once for real: what is made at its first use cannot be made in a recording.
         kept = {name: t.clone() for name, t in before.items()}
-        step, fine = predict()
-        observe(step, *checked(fine, y, mask, known, width)[1:])
+        observe(predict()[0])
         for name, t in before.items():
             t.copy_(kept.pop(name))
         predicted, (step, fine) = self.captured(predict)
-        look, (answers, *learned) = self.captured(lambda: checked(fine, y, mask, known, width))
-        observed, after = self.captured(lambda: observe(step, *learned))
-        own = (x, width, predicted, step, fine, y, mask, look, answers, observed, before, after)
+        observed, after = self.captured(lambda: observe(step))
+        own = (x, width, predicted, step, fine, mask, told, observed, before, after)
         self._recordings.append(Recording(*own))
         return self._recordings[-1]
 
