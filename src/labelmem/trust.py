@@ -119,36 +119,35 @@ class Awaited:
 
     Parameters
     ----------
-    like
-        Booleans of the form that will be asked for.
+    number, device
+        How many, and where they are found.
 
     Examples
     --------
-    >>> awaited = Awaited(torch.tensor([True, False]))
+    >>> awaited = Awaited(2, torch.device("cpu"))
     >>> awaited.ask(torch.tensor([False, True]))
-    >>> awaited.answers()
+    >>> awaited.asked()
+    >>> awaited.come()
     [False, True]
     """
 
-    def __init__(self, like: Tensor) -> None:
-        self._aside: torch.cuda.Stream | None = None
-        if like.device.type == "cuda":
-            self._aside = torch.cuda.Stream(like.device)  # type: ignore[no-untyped-call]
-        self._here = torch.empty(like.shape, dtype=like.dtype, pin_memory=self._aside is not None)
+    def __init__(self, number: int, device: torch.device) -> None:
+        self._device, far = device, device.type == "cuda"
+        self._here = torch.empty(number, dtype=torch.bool, pin_memory=far)
+        self._moment = torch.cuda.Event() if far else None  # type: ignore[no-untyped-call]
 
     def ask(self, answers: Tensor) -> None:
-        """Send for them; they must not change on the device before they have come."""
-        if self._aside is None:
-            self._here.copy_(answers)
-            return
-        # Nothing that follows need wait for them.
-        self._aside.wait_stream(torch.cuda.current_stream(answers.device))
-        with torch.cuda.stream(self._aside):
-            self._here.copy_(answers, non_blocking=True)
+        """Send for them. This may be recorded."""
+        self._here.copy_(answers, non_blocking=True)
 
-    def answers(self) -> list[bool]:
+    def asked(self) -> None:
+        """They were sent for just now, be it by a recording that is repeated."""
+        if self._moment is not None:
+            self._moment.record(torch.cuda.current_stream(self._device))
+
+    def come(self) -> list[bool]:
         """What was asked for last."""
-        if self._aside is not None:
-            self._aside.synchronize()
+        if self._moment is not None:
+            self._moment.synchronize()
         found: list[bool] = self._here.tolist()
         return found

@@ -254,8 +254,8 @@ def test_the_next_prediction_begins_before_the_answers_come(
 ) -> None:
     _, batch, x, y = two_steps()
     predict, waited = graphs[0], []
-    ask = Awaited.answers
-    monkeypatch.setattr(Awaited, "answers", lambda self: waited.append(predict.times) or ask(self))
+    come = Awaited.come
+    monkeypatch.setattr(Awaited, "come", lambda self: waited.append(predict.times) or come(self))
     before = predict.times
     for _ in range(3):
         batch.predict(x)

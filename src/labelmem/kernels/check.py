@@ -3,21 +3,24 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from labelmem.kernels.triton import tl, triton
 
-__all__ = ["check_many"]
+__all__ = ["checked_many"]
 
 
-def check_many(
-    fine: Tensor, y: Tensor, mask: Tensor, known: int, width: int,
-    answers: Tensor, labels: Tensor, seen: Tensor,
-) -> None:  # fmt: skip
-    """See :func:`labelmem.lockstep.recording.checked`; it is put into the last three."""
+def checked_many(
+    fine: Tensor, y: Tensor, mask: Tensor, known: int, width: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """See :func:`labelmem.lockstep.recording.checked`."""
+    answers = torch.empty(3, dtype=torch.bool, device=y.device)
+    labels, seen = torch.empty_like(y), torch.empty_like(mask)
     doubts = triton.next_power_of_2(len(fine))
     told = (fine, y, mask, answers, labels, seen, len(fine), len(y), known, width)
     _check[(1,)](*told, DOUBTS=doubts, BLOCK=1024, num_warps=8)
+    return answers, labels, seen
 
 
 @triton.jit

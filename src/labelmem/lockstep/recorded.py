@@ -17,9 +17,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from labelmem.beside import Beside
 from labelmem.errors import InputError, LabelMemError
 from labelmem.fast import allowed
-from labelmem.lockstep.recording import Graph, Recording, Told, narrowed, padded, settled
+from labelmem.lockstep.recording import Graph, Recording, checked, narrowed, padded, settled
 from labelmem.stepping import Places, Step, Stepping
 from labelmem.trees import leaves, tree_map
 from labelmem.trust import Awaited, on_trust
@@ -52,7 +53,6 @@ class RecordedLockstep:
         self._pending: Recording | None = None
         self._begun: tuple[Any, Recording] | None = None
         self._latest: tuple[Any, Step] | None = None  # inputs and prediction
-        self._awaited: Awaited | None = None
         self._width = 0
         self._ready = False
         self._usual = True  # nothing was special about the labels before
@@ -101,19 +101,15 @@ class RecordedLockstep:
         Returns whether it was recorded; then :meth:`settle` tells later how it went.
         """
         recording = self._open
-        if recording is None or not recording.tell(y, mask, len(self.method.known)):
+        if recording is None or not recording.tell(y, mask):
             self.method.commit(self.state, step, y, mask)
             self._open = None
             self.places.disturbed()
             self._ready = True
             return False
         self._open = None
-        # Asked for before the work that follows, so that the answers come while it is done.
-        answers = recording.told.answers
-        if self._awaited is None:
-            self._awaited = Awaited(answers)
-        self._awaited.ask(answers)
         recording.observe.replay()
+        recording.answers.asked()
         if recording.moves:
             self.places.put(recording.after)
         self.places.wrote()
@@ -129,10 +125,10 @@ class RecordedLockstep:
         LabelMemError
             What was wrong with it. Nothing was learned of that step.
         """
-        if self._pending is None or self._awaited is None:
+        if self._pending is None:
             return None
         recording, self._pending = self._pending, None
-        fine, whole, known = self._awaited.answers()
+        fine, whole, known = recording.answers.come()
         self._usual = fine and whole and known
         if not (fine and whole):
             self._begun = None
@@ -143,9 +139,9 @@ class RecordedLockstep:
             )
         if not fine:
             step = self._again()
-            self.method.commit(self.state, step, recording.told.labels, recording.mask)
+            self.method.commit(self.state, step, recording.y, recording.mask)
             self.places.disturbed()
-        return None if known else recording.told.labels.where(recording.mask, 0)
+        return None if known else recording.y.where(recording.mask, 0)
 
     def _again(self) -> Step:
         """The prediction before, taken plainly since it was not fine; says what was wrong."""
@@ -178,8 +174,10 @@ class RecordedLockstep:
         if len(self._recordings) >= _KEPT:
             self._forget()
         x = tree_map(torch.clone, x)
-        told = Told.room(len(next(leaves(x))), self.method.device)
-        mask, before = torch.ones_like(told.seen), self.places.tensors()
+        y = torch.zeros(len(next(leaves(x))), dtype=torch.int64, device=self.method.device)
+        mask = torch.ones_like(y, dtype=torch.bool)
+        before, known = self.places.tensors(), len(self.method.known)
+        awaited = Awaited(3, self.method.device)
 
         def predict() -> tuple[Step, Tensor]:
             with on_trust(device=self.method.device) as doubts:
@@ -188,21 +186,24 @@ class RecordedLockstep:
                 return step, torch.stack(doubts)
             return step, doubts[0].view(1) if doubts else torch.ones_like(mask[:1])
 
-        def observe(step: Step) -> dict[str, Tensor]:
+        def observe(step: Step, fine: Tensor) -> dict[str, Tensor]:
+            answers, labels, seen = checked(fine, y, mask, known, width)
             with on_trust(ask=False):  # all of it is in the answers
-                self.method.commit(self.state, step, told.labels, told.seen)
+                sent = Beside(lambda: awaited.ask(answers), y.device)
+                self.method.commit(self.state, step, labels, seen)
+                sent.result()
             after = settled(before, self.places.tensors())
             self.places.put(before)
             return after
 
         # Once for real: what is made at its first use cannot be made in a recording.
         kept = {name: t.clone() for name, t in before.items()}
-        observe(predict()[0])
+        observe(*predict())
         for name, t in before.items():
             t.copy_(kept.pop(name))
         predicted, (step, fine) = self.captured(predict)
-        observed, after = self.captured(lambda: observe(step))
-        own = (x, width, predicted, step, fine, mask, told, observed, before, after)
+        observed, after = self.captured(lambda: observe(step, fine))
+        own = (x, width, predicted, step, fine, y, mask, awaited, observed, before, after)
         self._recordings.append(Recording(*own))
         return self._recordings[-1]
 

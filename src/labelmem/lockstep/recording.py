@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from operator import is_
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -13,8 +13,9 @@ from torch import Tensor
 from labelmem.kernels import fused_on
 from labelmem.stepping import Step
 from labelmem.trees import leaves
+from labelmem.trust import Awaited
 
-__all__ = ["Graph", "Recording", "Told", "checked", "narrowed", "padded", "settled"]
+__all__ = ["Graph", "Recording", "checked", "narrowed", "padded", "settled"]
 
 
 class Graph(Protocol):
@@ -35,9 +36,10 @@ class Recording:
     step: Step
     fine: Tensor
     """Whether each thing that was taken on trust was so."""
+    y: Tensor
     mask: Tensor
-    """Which streams are told their labels."""
-    told: Told
+    answers: Awaited
+    """Whether the step was fine, no id is below 0, and no label is a stream's own."""
     observe: Graph
     before: dict[str, Tensor]
     """What the state consists of."""
@@ -69,12 +71,9 @@ class Recording:
         for theirs, given in zip(self._inputs, x, strict=True):
             theirs.copy_(given)
 
-    def tell(self, y: Tensor, mask: Tensor | None, known: int) -> bool:
-        """Put labels where they are looked for; False if a recording must refuse them.
-
-        ``known`` is the number of labels that are no stream's own.
-        """
-        if y.shape != self.told.labels.shape or y.is_floating_point():
+    def tell(self, y: Tensor, mask: Tensor | None) -> bool:
+        """Put labels and mask where they are looked for; False if a recording must refuse them."""
+        if y.shape != self.y.shape or y.is_floating_point():
             return False
         if mask is not None:
             if mask.shape != self.mask.shape or mask.dtype != torch.bool:
@@ -83,8 +82,7 @@ class Recording:
         elif not self.unmasked:
             self.mask.fill_(True)
         self.unmasked = mask is None
-        y = y.to(self.mask.device).contiguous()
-        checked(self.fine, y, self.mask, known, self.width, self.told)
+        self.y.copy_(y)
         return True
 
 
@@ -104,27 +102,10 @@ def padded(width: int, known: int) -> int:
     return known if own <= 0 else known + max(64, 1 << (own - 1).bit_length())
 
 
-class Told(NamedTuple):
-    """What a step is told of its labels."""
-
-    answers: Tensor
-    """(3,) whether the step was fine, no id is below 0, and no label is a stream's own."""
-    labels: Tensor
-    """(n,) as they are learned."""
-    seen: Tensor
-    """(n,) which of them are."""
-
-    @classmethod
-    def room(cls, streams: int, device: torch.device) -> Told:
-        """Where it can be put; until then all learn label 0."""
-        answers, seen = (torch.ones(k, dtype=torch.bool, device=device) for k in (3, streams))
-        return cls(answers, torch.zeros(streams, dtype=torch.int64, device=device), seen)
-
-
 def checked(
-    fine: Tensor, y: Tensor, mask: Tensor, known: int, width: int, out: Told | None = None
-) -> Told:
-    """What a step is told of labels y (n,).
+    fine: Tensor, y: Tensor, mask: Tensor, known: int, width: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """What is answered of a step (3,), its labels (n,) as they are learned, and where (n,).
 
     A step that was not fine must leave all streams as they are. Nor may they learn labels beyond
     its columns: the prediction that comes next might be over the same.
@@ -137,8 +118,6 @@ def checked(
         The number of labels that are no stream's own.
     width
         The number of columns.
-    out
-        Where to put it.
 
     Examples
     --------
@@ -147,18 +126,14 @@ def checked(
     >>> answers.tolist(), labels.tolist(), seen.tolist()
     ([True, True, False], [3, 9], [True, False])
     """
-    told = Told.room(len(y), y.device) if out is None else out
     if fused_on(y.device):
-        from labelmem.kernels.check import check_many
+        from labelmem.kernels.check import checked_many
 
-        check_many(fine, y, mask, known, width, *told)
-        return told
+        return checked_many(fine, y, mask, known, width)
     well = fine.all() & ((y < width) | ~mask).all()
     whole = (y >= 0).all()
-    told.answers.copy_(torch.stack([well, whole, ((y < known) | ~mask).all()]))
-    told.labels.copy_(y.clamp(min=0))
-    torch.logical_and(mask, well & whole, out=told.seen)
-    return told
+    answers = torch.stack([well, whole, ((y < known) | ~mask).all()])
+    return answers, y.clamp(min=0), mask & well & whole
 
 
 def settled(before: dict[str, Tensor], after: dict[str, Tensor]) -> dict[str, Tensor]:
