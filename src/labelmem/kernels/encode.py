@@ -138,11 +138,11 @@ def _projected(
         there = (part < SIZE)[:, None] & (unit < D)[None, :]
         column = weight + unit[None, :] * SIZE + part[:, None]
         each = tl.load(column, mask=there, other=0.0)
-        reset = tl.dot(row, each, acc=reset, input_precision="ieee")
+        reset = tl.dot(row, each, acc=reset, input_precision="tf32x3")
         each = tl.load(column + D * SIZE, mask=there, other=0.0)
-        update = tl.dot(row, each, acc=update, input_precision="ieee")
+        update = tl.dot(row, each, acc=update, input_precision="tf32x3")
         each = tl.load(column + 2 * D * SIZE, mask=there, other=0.0)
-        new = tl.dot(row, each, acc=new, input_precision="ieee")
+        new = tl.dot(row, each, acc=new, input_precision="tf32x3")
     return reset, update, new
 
 

@@ -176,19 +176,9 @@ def _shares(left, from_model, from_memory, held, partition: tl.constexpr):
 
 
 @triton.jit
-def _put(
-    P, y, width, r, s, from_model, from_memory, scale, holds, whole, partition: tl.constexpr
-):  # fmt: skip
-    """Eq. 5 of the labels y.
-
-    Without a memory all is left to the model, and r is fetched again: that is rare, and a program
-    that holds less runs beside more others.
-    """
-    p_y = (scale * from_model + from_memory) * whole
-    if not holds:
-        p_y = scale * tl.load(r + y, mask=y < width, other=0.0)
-        if partition:
-            p_y = tl.where(tl.load(s + y, mask=y < width, other=0.0) > 0, 0.0, p_y)
+def _put(P, y, width, from_model, from_memory, r_y, scale, holds, whole):
+    """Eq. 5 of the labels y."""
+    p_y = tl.where(holds, (scale * from_model + from_memory) * whole, scale * r_y)
     tl.store(P + y, p_y, mask=y < width)
     return p_y
 
@@ -224,9 +214,9 @@ def _mix(
             if partition:
                 left, memory = left + tl.sum(r_more, axis=0), memory + tl.sum(kept_more, axis=0)
         scale, holds, whole = _shares(left, model, memory, held, partition)
-        p = _put(P, place, width, r, s, own, kept, scale, holds, whole, partition)
+        p = _put(P, place, width, own, kept, r_y, scale, holds, whole)
         if REST:
-            p_more = _put(P, more, width, r, s, own_more, kept_more, scale, holds, whole, partition)
+            p_more = _put(P, more, width, own_more, kept_more, r_more, scale, holds, whole)
         top, second = _two_highest(p, 0.0)
         if REST:
             top_more, second_more = _two_highest(p_more, 0.0)
@@ -245,8 +235,8 @@ def _mix(
         high, after = zero, zero
         for start in range(0, width, BLOCK):
             y = start + place
-            own, kept, _, _ = _parts(r, s, theta, y, width, theta_column, partition)
-            p = _put(P, y, width, r, s, own, kept, scale, holds, whole, partition)
+            own, kept, r_y, _ = _parts(r, s, theta, y, width, theta_column, partition)
+            p = _put(P, y, width, own, kept, r_y, scale, holds, whole)
             after, high = tl.maximum(after, tl.minimum(high, p)), tl.maximum(high, p)
         top, second = _two_highest(high, after)
     tl.store(highest + row * 2, top)

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from labelmem.errors import ConfigError, InputError
 from labelmem.models.embedding import TokenEmbedding
+from labelmem.models.output_layer import RecordedLinear
 from labelmem.models.sizes import check_dropout, check_sizes
 
 __all__ = ["RecurrentModel", "SequenceModel", "State"]
@@ -149,7 +150,7 @@ class RecurrentModel(SequenceModel):
         self.embedding = TokenEmbedding(labels, embedding, self.dim**0.5 if tied else 1.0)
         self.drop = nn.Dropout(dropout)
         self.rnn = rnn
-        self.head = nn.Linear(self.dim, labels)
+        self.head = RecordedLinear(self.dim, labels)
         if tied:
             self.head.weight = self.embedding.weight
 
