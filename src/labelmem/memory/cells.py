@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from labelmem.config import MemoryConfig
-from labelmem.memory.pages import in_large_pages, room_like
 from labelmem.narrow import UNIT, narrowed, narrowed_width, widened
+from labelmem.pages import in_large_pages, room_like
 from labelmem.reading import FADES
 
 __all__ = ["FREE", "CellStore"]

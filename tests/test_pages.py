@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 
-from labelmem import LabeledMemory, MemoryConfig
-from labelmem.memory.pages import LARGE, in_large_pages, room_like
+from labelmem import LabeledMemory, MemoryConfig, pages
+from labelmem.pages import LARGE, in_large_pages, room_like
 
 WIDE = LARGE // 4
 
@@ -46,3 +47,20 @@ def test_a_memory_that_grows_large_keeps_its_cells() -> None:
     copy = LabeledMemory(dim, config)
     copy.restore(memory.tensors())
     assert torch.equal(copy.read(h).scores(cells), memory.read(h).scores(cells))
+
+
+@pytest.mark.parametrize("asked", [True, False], ids=["asked for", "not known"])
+def test_large_arrays_are_zero_and_can_be_written(
+    asked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not asked:  # as on systems that have no large pages
+        monkeypatch.setattr(pages, "_ASKED", None)
+    found = pages.zeros((3, LARGE // 4), np.int16)
+    assert found.shape == (3, LARGE // 4) and found.dtype == np.int16 and not found.any()
+    found[2, 5:] = 7
+    assert found.sum() == 7 * (LARGE // 4 - 5)
+
+
+def test_a_system_may_refuse_large_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "_ASKED", -1)  # no advice that it knows
+    assert not pages.zeros((LARGE,), np.float32).any()
