@@ -220,8 +220,7 @@ class Combiner(nn.Module):
     ) -> CombinerStep:
         """Eq. 1, a step and Eq. 5 by a compiled kernel: P, theta, r, s are the rows of ``out``.
 
-        ``h`` (d,) and ``logits`` (L,) are one stream's, and ``read`` is compiled. What the step
-        finds for :meth:`observe` alone it keeps.
+        ``h`` (d,) and ``logits`` (L,) are one stream's, and ``read`` is compiled.
         """
         raise _undefined(self)
 

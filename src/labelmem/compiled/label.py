@@ -16,7 +16,7 @@ from labelmem.compiled import copy, dot, exp, fill, kernel, largest
 from labelmem.compiled.mix import believe, mix_each
 from labelmem.compiled.scorer import BLOCK, add_product
 
-__all__ = ["label_step"]
+__all__ = ["label_step", "remember_scores"]
 
 _NEAR = np.float32(math.sqrt(np.finfo(np.float32).eps))
 _ONE, _TWO, _FAR = np.float32(1.0), np.float32(2.0), np.float32(40.0)
@@ -153,13 +153,11 @@ def label_step(
     partition: bool,
     out: Any,
     next_mu: Any,
-    next_scores: Any,
-) -> tuple[int, int]:
+) -> None:
     """Eq. 1, 4 and 5: P, theta, r and s are the rows of ``out`` (4, W).
 
-    ``mu`` and ``next_mu`` (hidden, A) are states, ``r`` and ``s`` (A,) the scores of one step ago,
-    ``next_scores`` (2, A) those of this one; the first label is the background, and the labels of
-    the model follow. Returns the labels with the highest r and s, -1 for none.
+    ``mu`` and ``next_mu`` (hidden, A) are states, ``r`` and ``s`` (A,) the scores of one step ago;
+    the first label is the background, and the labels of the model follow.
     """
     k, labels = mu.shape
     shared = np.empty(3 * k, np.float32)
@@ -197,14 +195,18 @@ def label_step(
         theta[y] = _sigmoid(theta[y])
     believe(logits, out[2])
     mix_each(out[2], names, score, theta, partition, out[3], out[0])
-    _keep(out[2], next_scores[0])
-    _keep(out[3], next_scores[1])
-    return _best(out[2]), _best(out[3])
+
+
+@kernel
+def remember_scores(r: Any, s: Any, y: int, next_r: Any, next_s: Any, missed: Any) -> None:
+    """Scores (W,) behind the background's (A,), and whether their best labels were not ``y``."""
+    _keep(r, next_r)
+    _keep(s, next_s)
+    missed[0], missed[1] = _misses(r, y), _misses(s, y)
 
 
 @kernel
 def _keep(scores: Any, out: Any) -> None:
-    """Scores (W,) behind the background's (A,)."""
     wide = len(scores)
     out[0] = 0
     copy(scores, out[1:])
@@ -212,17 +214,11 @@ def _keep(scores: Any, out: Any) -> None:
 
 
 @kernel
-def _best(scores: Any) -> int:
-    """The label with the highest score, of those that score alike the first; -1 if all are zero."""
-    top, labels = largest(scores), len(scores)
-    if top <= 0:
-        return -1
-    for first in range(0, labels, BLOCK):  # a block's labels are looked at on many lanes
-        part, hits = scores[first : min(first + BLOCK, labels)], 0
-        for i in range(len(part)):
-            hits += part[i] == top
-        if hits:
-            for i in range(len(part)):
-                if part[i] == top:
-                    return first + i
-    return -1
+def _misses(scores: Any, y: int) -> int:
+    top = largest(scores)
+    if y >= len(scores) or scores[y] < top or top <= 0:
+        return 1
+    for earlier in range(y):  # of labels that score alike the first counts
+        if scores[earlier] == top:
+            return 1
+    return 0

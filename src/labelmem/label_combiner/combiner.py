@@ -12,12 +12,12 @@ from torch.nn.functional import pad
 from labelmem.beside import Beside
 from labelmem.combining import Combiner, CombinerState, CombinerStep, View, misses
 from labelmem.errors import ConfigError
-from labelmem.fast import Array, alone, array
+from labelmem.fast import Array, alone, array, compiled
 from labelmem.kernels import fused
 from labelmem.label_combiner import ways
 from labelmem.label_combiner.network import Network
 from labelmem.label_combiner.slots import activated, theta_of_labels
-from labelmem.label_combiner.state import CompiledLabelStep, LabelState
+from labelmem.label_combiner.state import LabelState
 from labelmem.memory import MemoryRead
 from labelmem.trust import recording
 
@@ -174,12 +174,18 @@ class LabelCombiner(Network, Combiner, kind="label"):
     ) -> LabelState:
         """Make ``step`` current and remember its scores and whether they missed y."""
         assert isinstance(state, LabelState)
-        if mask is None and isinstance(step, CompiledLabelStep):
-            return ways.observe_compiled(step, int(y))
+        if state.ids is None and mask is None and self._observes_compiled(step, view):
+            return ways.observe_compiled(step, view, int(y))
         if recording() and state.spare is not None:
             return ways.observe_in_place(state, step, view, y, mask)
         missed = torch.stack([misses(view.r, y), misses(view.s, y)], dim=1)
         return self.commit(state, step, view.r, view.s, missed, mask)
+
+    def _observes_compiled(self, step: CombinerStep, view: View) -> bool:
+        """Whether a step is one stream's and was read by kernels, and nothing needs a gradient."""
+        free = not (step.mu.requires_grad or view.s.requires_grad)
+        one = view.read.compiled and alone(view.r)
+        return one and free and compiled(view.r.dtype == torch.float32)
 
     def commit(
         self,

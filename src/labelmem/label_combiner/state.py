@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from labelmem.combining import CombinerState, CombinerStep
+from labelmem.combining import CombinerState
 
-__all__ = ["BACKGROUND", "CompiledLabelStep", "LabelState"]
+__all__ = ["BACKGROUND", "LabelState"]
 
 BACKGROUND = 0
 """The slot of the state that all labels without a slot of their own share."""
@@ -81,13 +81,3 @@ class LabelState(CombinerState):
         if self.spare_r is None or self.spare_s is None:
             return None
         return self.spare_r[:, 1 : 1 + width], self.spare_s[:, 1 : 1 + width]
-
-
-@dataclass(frozen=True)
-class CompiledLabelStep(CombinerStep):
-    """A step of one stream by a compiled kernel, which finds what is to be remembered, too."""
-
-    scores: Tensor = field(kw_only=True)
-    """(2, A) r and s of every slot."""
-    best: tuple[int, int] = field(kw_only=True)
-    """The labels with the highest r and s, -1 for none."""

@@ -17,7 +17,7 @@ from labelmem.combining import CombinerStep, View, misses
 from labelmem.fast import Array, array, arrays, row, tensor
 from labelmem.fast import label as short
 from labelmem.label_combiner.network import Network
-from labelmem.label_combiner.state import CompiledLabelStep, LabelState
+from labelmem.label_combiner.state import LabelState
 from labelmem.memory import MemoryRead
 from labelmem.reading import LoneRead
 from labelmem.trees import chosen
@@ -73,7 +73,7 @@ def combine_compiled(
     read: MemoryRead,
     partition: bool,
     out: Array,
-) -> CompiledLabelStep:
+) -> CombinerStep:
     """Eq. 1, a step and Eq. 5 of one stream on a CPU, likewise."""
     from labelmem.compiled.cells import CompiledRead
     from labelmem.compiled.label import label_step
@@ -81,9 +81,8 @@ def combine_compiled(
     assert isinstance(read, CompiledRead)
     state = state.with_slots(1 + out.shape[1])
     mu = np.ascontiguousarray(array(state.mu)[0].T)  # hidden units in rows, as it leaves them
-    next_mu, scores = np.empty_like(mu), np.empty((2, mu.shape[1]), np.float32)
-    weights = arrays(network)
-    best = label_step(
+    next_mu, weights = np.empty_like(mu), arrays(network)
+    label_step(
         weights["weight_h"],
         weights["weight_flags"],
         weights["weight_scores"],
@@ -103,16 +102,18 @@ def combine_compiled(
         partition,
         out,
         next_mu,
-        scores,
     )
-    kept = torch.from_numpy(scores)
-    return CompiledLabelStep(tensor(out[1]), tensor(next_mu.T), scores=kept, best=best)
+    return CombinerStep(tensor(out[1]), tensor(next_mu.T))
 
 
-def observe_compiled(step: CompiledLabelStep, y: int) -> LabelState:
+def observe_compiled(step: CombinerStep, view: View, y: int) -> LabelState:
     """What one stream on a CPU remembers of a step, every label with a slot of its own."""
-    missed = np.array([[best != y for best in step.best]], np.float32)
-    return LabelState(step.mu, step.scores[:1], step.scores[1:], torch.from_numpy(missed))
+    from labelmem.compiled.label import remember_scores
+
+    r, s = (np.empty(step.mu.shape[1], np.float32) for _ in range(2))
+    missed = np.empty(2, np.float32)
+    remember_scores(row(view.r), row(view.s), y, r, s, missed)
+    return LabelState(step.mu, tensor(r), tensor(s), tensor(missed))
 
 
 def observe_in_place(
