@@ -99,6 +99,22 @@ def test_any_stream_is_as_specified(
             assert both(stream, other, x[t], y) < 2e-4
 
 
+@pytest.mark.parametrize("kind", EVERY_KIND)
+def test_labels_that_come_late_are_learned_alike(kind: str, way: str) -> None:
+    stream, other = (make_adapter(kind, MemoryConfig()).stream() for _ in range(2))
+    x, ys = random_stream(5, 18, range(4), ["a", "b", "c"])
+    for t in range(0, len(ys), 3):
+        mine = [stream.predict(each) for each in x[t : t + 3]]
+        with plainly():
+            theirs = [other.predict(each) for each in x[t : t + 3]]
+        for i in (1, 0, 2):  # what was predicted first is told in between
+            stream.observe(ys[t + i], mine[i])
+            with plainly():
+                other.observe(ys[t + i], theirs[i])
+    assert both(stream, other, x[0], ys[0]) < 2e-6
+    assert_states_agree(stream, other, 1e-5)
+
+
 def test_turning_the_short_way_on_and_off_within_a_stream_changes_nothing(way: str) -> None:
     stream, other = (make_adapter("stream").stream() for _ in range(2))
     x, ys = random_stream(5, 40, range(4), ["a"])
