@@ -118,6 +118,16 @@ def _gates(seen, weights, same, BLOCK: tl.constexpr, P: tl.constexpr):
 
 
 @triton.jit
+def _back_through(own, old, reset, update, state, fresh, BLOCK: tl.constexpr, P: tl.constexpr):
+    """(BLOCK, 4 P) the slopes by what is put into the gates, in the order of their weights."""
+    d_inside = own * (1 - update) * (1 - fresh * fresh)
+    d_reset = d_inside * state * reset * (1 - reset)
+    d_update = own * (old - fresh) * update * (1 - update)
+    left, right = tl.join(d_reset, d_update), tl.join(d_inside * reset, d_inside)
+    return tl.reshape(tl.join(left, right), (BLOCK, 4 * P))
+
+
+@triton.jit
 def _walk_back(
     mu, r, s, same, weights, weight_theta, bias_theta, by_theta,
     room, sums, matrices, vectors, steps, slots, splits,
@@ -161,11 +171,7 @@ def _walk_back(
             slope = tl.load(by_theta + at * slots + slot, mask=there, other=0.0)
             slope = slope * theta * (1 - theta)
             own = back + slope[:, None] * to_theta
-            d_inside = own * (1 - update) * (1 - fresh * fresh)
-            d_reset = d_inside * state * reset * (1 - reset)
-            d_update = own * (old - fresh) * update * (1 - update)
-            left, right = tl.join(d_reset, d_update), tl.join(d_inside * reset, d_inside)
-            d = tl.reshape(tl.join(left, right), (BLOCK, 4 * P))
+            d = _back_through(own, old, reset, update, state, fresh, BLOCK, P)
             back = tl.dot(d, to_states, acc=own * update, input_precision="tf32x3")
             of_weights = tl.dot(tl.trans(d), seen, acc=of_weights, input_precision="tf32x3")
             of_to_theta += slope[:, None] * moved

@@ -107,6 +107,57 @@ def _from_input(
 
 
 @triton.jit
+def _step_again(
+    old, r, s, shared, weight_mu, bias_mu, weight_scores, row, H: tl.constexpr, P: tl.constexpr
+):
+    """Eq. 4 of some labels: reset, update, what is reset, and the new state."""
+    x = _from_input(shared, weight_scores, row, r, s, 0, H, P)
+    reset = _sigmoid(x + _from_mu(old, weight_mu, bias_mu, 0, H, P))
+    x = _from_input(shared, weight_scores, row, r, s, 1, H, P)
+    update = _sigmoid(x + _from_mu(old, weight_mu, bias_mu, 1, H, P))
+    state = _from_mu(old, weight_mu, bias_mu, 2, H, P)
+    x = _from_input(shared, weight_scores, row, r, s, 2, H, P)
+    return reset, update, state, 2 * _sigmoid(2 * (x + reset * state)) - 1
+
+
+@triton.jit
+def _to_states(d, weight_mu, gate: tl.constexpr, H: tl.constexpr, P: tl.constexpr):
+    """What the slope by a gate's inputs is by the states."""
+    return tl.dot(d, tl.trans(gate_weight(weight_mu, gate, H, P)), input_precision="tf32x3")
+
+
+@triton.jit
+def _to_scores(
+    d_reset, d_update, d_fresh, weight_scores, which: tl.constexpr, H: tl.constexpr, P: tl.constexpr
+):
+    """What the slopes by all gates' inputs are by r (0) or s (1) of each label."""
+    unit = tl.arange(0, P)
+    line = weight_scores + unit * 2 + which
+    by_reset = tl.load(line, mask=unit < H, other=0.0)
+    by_update = tl.load(line + 2 * H, mask=unit < H, other=0.0)
+    by_fresh = tl.load(line + 4 * H, mask=unit < H, other=0.0)
+    total = d_reset * by_reset[None, :] + d_update * by_update[None, :]
+    return tl.sum(total + d_fresh * by_fresh[None, :], axis=1)
+
+
+@triton.jit
+def _add_inputs(same, by_r, by_s, d, r, s):
+    """Add the slopes by what is put into one gate, and by the weights of r and s."""
+    same += tl.sum(d, axis=0)
+    by_r += tl.sum(d * r[:, None], axis=0)
+    by_s += tl.sum(d * s[:, None], axis=0)
+    return same, by_r, by_s
+
+
+@triton.jit
+def _put_inputs(line, same, by_r, by_s, P: tl.constexpr):
+    """Each a line, three lines apart: in between are those of the other gates."""
+    tl.store(line, same)
+    tl.store(line + 3 * P, by_r)
+    tl.store(line + 6 * P, by_s)
+
+
+@triton.jit
 def _gradient(
     mu, r, s, shared, weight_mu, bias_mu, weight_scores, weight_theta, bias_theta,
     by_new, by_theta, of_mu, of_r, of_s, matrices, vectors,
@@ -114,96 +165,57 @@ def _gradient(
 ):  # fmt: skip
     program = tl.program_id(0).to(tl.int64)
     row = program // splits
-    unit = tl.arange(0, P)
+    unit, none = tl.arange(0, P), tl.zeros((P,), tl.float32)
     to_theta = tl.load(weight_theta + unit, mask=unit < H, other=0.0)
     of_reset = tl.zeros((P, P), tl.float32)  # the gates' weights, units down, inputs across
-    of_update = tl.zeros((P, P), tl.float32)
-    of_fresh = tl.zeros((P, P), tl.float32)
-    shared_0 = tl.zeros((P,), tl.float32)
-    shared_1 = tl.zeros((P,), tl.float32)
-    shared_2 = tl.zeros((P,), tl.float32)
-    by_r_0 = tl.zeros((P,), tl.float32)
-    by_r_1 = tl.zeros((P,), tl.float32)
-    by_r_2 = tl.zeros((P,), tl.float32)
-    by_s_0 = tl.zeros((P,), tl.float32)
-    by_s_1 = tl.zeros((P,), tl.float32)
-    by_s_2 = tl.zeros((P,), tl.float32)
-    of_bias = tl.zeros((P,), tl.float32)
-    of_to_theta = tl.zeros((P,), tl.float32)
-    of_start = tl.zeros((P,), tl.float32)
+    of_update, of_fresh = of_reset, of_reset
+    same_0, by_r_0, by_s_0 = none, none, none
+    same_1, by_r_1, by_s_1 = none, none, none
+    same_2, by_r_2, by_s_2 = none, none, none
+    of_bias, of_to_theta, of_start = none, none, none
     for first in range((program % splits) * BLOCK, slots, splits * BLOCK):
         slot = first + tl.arange(0, BLOCK)
-        there = slot < slots
-        place = (row * slots + slot)[:, None] * H + unit[None, :]
+        there, at = slot < slots, row * slots + slot
+        place = at[:, None] * H + unit[None, :]
         used = there[:, None] & (unit[None, :] < H)
         old = tl.load(mu + place, mask=used, other=0.0)
-        r_y = tl.load(r + row * slots + slot, mask=there, other=0.0)
-        s_y = tl.load(s + row * slots + slot, mask=there, other=0.0)
-        # The step again.
-        x = _from_input(shared, weight_scores, row, r_y, s_y, 0, H, P)
-        reset = _sigmoid(x + _from_mu(old, weight_mu, bias_mu, 0, H, P))
-        x = _from_input(shared, weight_scores, row, r_y, s_y, 1, H, P)
-        update = _sigmoid(x + _from_mu(old, weight_mu, bias_mu, 1, H, P))
-        state = _from_mu(old, weight_mu, bias_mu, 2, H, P)
-        x = _from_input(shared, weight_scores, row, r_y, s_y, 2, H, P)
-        fresh = 2 * _sigmoid(2 * (x + reset * state)) - 1
+        r_y, s_y = tl.load(r + at, mask=there, other=0.0), tl.load(s + at, mask=there, other=0.0)
+        reset, update, state, fresh = _step_again(
+            old, r_y, s_y, shared, weight_mu, bias_mu, weight_scores, row, H, P
+        )
         moved = fresh + update * (old - fresh)
-        z = tl.sum(moved * to_theta[None, :], axis=1) + tl.load(bias_theta)
-        theta = _sigmoid(z)
+        theta = _sigmoid(tl.sum(moved * to_theta[None, :], axis=1) + tl.load(bias_theta))
         # And back. Places beyond the labels have no slope, whatever the bias made of them.
-        slope = tl.load(by_theta + row * slots + slot, mask=there, other=0.0) * theta * (1 - theta)
+        slope = tl.load(by_theta + at, mask=there, other=0.0) * theta * (1 - theta)
         own = tl.load(by_new + place, mask=used, other=0.0) + slope[:, None] * to_theta[None, :]
         d_fresh = own * (1 - update) * (1 - fresh * fresh)
         d_state = d_fresh * reset
         d_reset = d_fresh * state * reset * (1 - reset)
         d_update = own * (old - fresh) * update * (1 - update)
-        back = own * update
-        back += tl.dot(d_reset, tl.trans(gate_weight(weight_mu, 0, H, P)), input_precision="tf32x3")
-        back += tl.dot(
-            d_update, tl.trans(gate_weight(weight_mu, 1, H, P)), input_precision="tf32x3"
-        )
-        back += tl.dot(d_state, tl.trans(gate_weight(weight_mu, 2, H, P)), input_precision="tf32x3")
+        back = own * update + _to_states(d_reset, weight_mu, 0, H, P)
+        back += _to_states(d_update, weight_mu, 1, H, P) + _to_states(d_state, weight_mu, 2, H, P)
         tl.store(of_mu + place, back, mask=used)
         of_reset += tl.dot(tl.trans(d_reset), old, input_precision="tf32x3")
         of_update += tl.dot(tl.trans(d_update), old, input_precision="tf32x3")
         of_fresh += tl.dot(tl.trans(d_state), old, input_precision="tf32x3")
-        shared_0 += tl.sum(d_reset, axis=0)
-        shared_1 += tl.sum(d_update, axis=0)
-        shared_2 += tl.sum(d_fresh, axis=0)
-        by_r_0 += tl.sum(d_reset * r_y[:, None], axis=0)
-        by_r_1 += tl.sum(d_update * r_y[:, None], axis=0)
-        by_r_2 += tl.sum(d_fresh * r_y[:, None], axis=0)
-        by_s_0 += tl.sum(d_reset * s_y[:, None], axis=0)
-        by_s_1 += tl.sum(d_update * s_y[:, None], axis=0)
-        by_s_2 += tl.sum(d_fresh * s_y[:, None], axis=0)
+        same_0, by_r_0, by_s_0 = _add_inputs(same_0, by_r_0, by_s_0, d_reset, r_y, s_y)
+        same_1, by_r_1, by_s_1 = _add_inputs(same_1, by_r_1, by_s_1, d_update, r_y, s_y)
+        same_2, by_r_2, by_s_2 = _add_inputs(same_2, by_r_2, by_s_2, d_fresh, r_y, s_y)
         of_bias += tl.sum(d_state, axis=0)
         of_to_theta += tl.sum(slope[:, None] * moved, axis=0)
         of_start += tl.where(unit == 0, tl.sum(slope, axis=0), 0.0)
-        score = weight_scores + unit * 2
-        r_0 = tl.load(score, mask=unit < H, other=0.0)
-        r_1 = tl.load(score + 2 * H, mask=unit < H, other=0.0)
-        r_2 = tl.load(score + 4 * H, mask=unit < H, other=0.0)
-        total = d_reset * r_0[None, :] + d_update * r_1[None, :] + d_fresh * r_2[None, :]
-        tl.store(of_r + row * slots + slot, tl.sum(total, axis=1), mask=there)
-        s_0 = tl.load(score + 1, mask=unit < H, other=0.0)
-        s_1 = tl.load(score + 2 * H + 1, mask=unit < H, other=0.0)
-        s_2 = tl.load(score + 4 * H + 1, mask=unit < H, other=0.0)
-        total = d_reset * s_0[None, :] + d_update * s_1[None, :] + d_fresh * s_2[None, :]
-        tl.store(of_s + row * slots + slot, tl.sum(total, axis=1), mask=there)
+        total = _to_scores(d_reset, d_update, d_fresh, weight_scores, 0, H, P)
+        tl.store(of_r + at, total, mask=there)
+        total = _to_scores(d_reset, d_update, d_fresh, weight_scores, 1, H, P)
+        tl.store(of_s + at, total, mask=there)
     square = matrices + program * (3 * P * P) + unit[:, None] * P + unit[None, :]
     tl.store(square, of_reset)
     tl.store(square + P * P, of_update)
     tl.store(square + 2 * P * P, of_fresh)
     line = vectors + program * (12 * P) + unit
-    tl.store(line, shared_0)
-    tl.store(line + P, shared_1)
-    tl.store(line + 2 * P, shared_2)
-    tl.store(line + 3 * P, by_r_0)
-    tl.store(line + 4 * P, by_r_1)
-    tl.store(line + 5 * P, by_r_2)
-    tl.store(line + 6 * P, by_s_0)
-    tl.store(line + 7 * P, by_s_1)
-    tl.store(line + 8 * P, by_s_2)
+    _put_inputs(line, same_0, by_r_0, by_s_0, P)
+    _put_inputs(line + P, same_1, by_r_1, by_s_1, P)
+    _put_inputs(line + 2 * P, same_2, by_r_2, by_s_2, P)
     tl.store(line + 9 * P, of_bias)
     tl.store(line + 10 * P, of_to_theta)
     tl.store(line + 11 * P, of_start)

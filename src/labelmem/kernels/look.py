@@ -53,14 +53,9 @@ def cut_log(p):
 
 
 @triton.jit
-def _signals(
-    past, r, label, score, cosine, size, mean, spread, signals, inside_out, best_out, width, k,
-    PAST: tl.constexpr, B: tl.constexpr, U: tl.constexpr, WIDE: tl.constexpr,
-    CELLS: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    row = tl.program_id(0).to(tl.int64)
+def _summed_up(believed, width, BLOCK: tl.constexpr):
+    """The largest of a row's probabilities, the first label that has it, and their entropy."""
     place = tl.arange(0, BLOCK)
-    believed = r + row * width
     high = tl.full((BLOCK,), -1.0, tl.float32)
     where = tl.zeros((BLOCK,), tl.int32)
     spent = tl.zeros((BLOCK,), tl.float32)
@@ -70,9 +65,32 @@ def _signals(
         spent -= r_y * cut_log(r_y)
         where = tl.where(r_y > high, y, where)
         high = tl.maximum(high, r_y)
-    top, entropy = tl.max(high, axis=0), tl.sum(spent, axis=0)
-    first_best = tl.min(tl.where(high == top, where, 2147483647), axis=0)
-    tl.store(best_out + row, tl.where(top > 0, first_best, -1).to(tl.int64))
+    top = tl.max(high, axis=0)
+    best = tl.min(tl.where(high == top, where, 2147483647), axis=0)
+    return top, best, tl.sum(spent, axis=0)
+
+
+@triton.jit
+def _largest(believed, width, BLOCK: tl.constexpr):
+    """The largest of a row, 0 if none is above that."""
+    place = tl.arange(0, BLOCK)
+    high = tl.zeros((BLOCK,), tl.float32)
+    for first in range(0, width, BLOCK):
+        y = first + place
+        high = tl.maximum(high, tl.load(believed + y, mask=y < width, other=0.0))
+    return tl.max(high, axis=0)
+
+
+@triton.jit
+def _signals(
+    past, r, label, score, cosine, size, mean, spread, signals, inside_out, best_out, width, k,
+    PAST: tl.constexpr, B: tl.constexpr, U: tl.constexpr, WIDE: tl.constexpr,
+    CELLS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    row = tl.program_id(0).to(tl.int64)
+    believed = r + row * width
+    top, best, entropy = _summed_up(believed, width, BLOCK)
+    tl.store(best_out + row, tl.where(top > 0, best, -1).to(tl.int64))
     cell = tl.arange(0, CELLS)
     there = cell < k
     name = tl.load(label + row * k + cell, mask=there, other=-1)
@@ -83,11 +101,7 @@ def _signals(
     tl.debug_barrier()
     tl.store(believed + name, -inside, mask=alive)
     tl.debug_barrier()
-    other = tl.zeros((BLOCK,), tl.float32)
-    for first in range(0, width, BLOCK):
-        y = first + place
-        other = tl.maximum(other, tl.load(believed + y, mask=y < width, other=0.0))
-    outside = tl.max(other, axis=0)
+    outside = _largest(believed, width, BLOCK)
     tl.debug_barrier()
     tl.store(believed + name, inside, mask=alive)
     s = tl.load(score + row * k + cell, mask=there, other=0.0)

@@ -173,6 +173,31 @@ def _sigmoid(x):
 
 
 @triton.jit
+def _moved_on(
+    old, from_input, from_mu, bias_input, bias_mu, told, echo_0, echo_1, entropy, top, hidden,
+    H: tl.constexpr, HP: tl.constexpr, U: tl.constexpr, UP: tl.constexpr, D: tl.constexpr,
+    DP: tl.constexpr,
+):  # fmt: skip
+    """The recurrent state of the stream that follows ``old`` (HP,)."""
+    unit = tl.arange(0, HP)
+    own = unit < H
+    x = _gate(0, from_input, bias_input, told, echo_0, echo_1, entropy, top, hidden,
+              H, HP, U, UP, D, DP)  # fmt: skip
+    state = _times(from_mu, 0, H, old, own, 0, H, H, HP, HP)
+    reset = _sigmoid(x + state + tl.load(bias_mu + unit, mask=own, other=0.0))
+    x = _gate(1, from_input, bias_input, told, echo_0, echo_1, entropy, top, hidden,
+              H, HP, U, UP, D, DP)  # fmt: skip
+    state = _times(from_mu, H, H, old, own, 0, H, H, HP, HP)
+    update = _sigmoid(x + state + tl.load(bias_mu + H + unit, mask=own, other=0.0))
+    x = _gate(2, from_input, bias_input, told, echo_0, echo_1, entropy, top, hidden,
+              H, HP, U, UP, D, DP)  # fmt: skip
+    state = _times(from_mu, 2 * H, H, old, own, 0, H, H, HP, HP)
+    state += tl.load(bias_mu + 2 * H + unit, mask=own, other=0.0)
+    fresh = 2 * _sigmoid(2 * (x + reset * state)) - 1
+    return tl.where(own, fresh + update * (old - fresh), 0.0)
+
+
+@triton.jit
 def _decide(
     label, score, seen, signals, echo, mu, h, from_input, from_mu, bias_input, bias_mu,
     moved, theta_inner, theta_outer, bias_theta, theta_out, s_out, guess_out, mu_out, k,
@@ -195,20 +220,10 @@ def _decide(
     own = unit < H
     old = tl.load(mu + row * H + unit, mask=own, other=0.0)
     hidden = tl.load(h + row * D + far, mask=far < D, other=0.0)
-    x = _gate(0, from_input, bias_input, told, echo_0, echo_1, entropy, top, hidden,
-              H, HP, U, UP, D, DP)  # fmt: skip
-    state = _times(from_mu, 0, H, old, own, 0, H, H, HP, HP)
-    reset = _sigmoid(x + state + tl.load(bias_mu + unit, mask=own, other=0.0))
-    x = _gate(1, from_input, bias_input, told, echo_0, echo_1, entropy, top, hidden,
-              H, HP, U, UP, D, DP)  # fmt: skip
-    state = _times(from_mu, H, H, old, own, 0, H, H, HP, HP)
-    update = _sigmoid(x + state + tl.load(bias_mu + H + unit, mask=own, other=0.0))
-    x = _gate(2, from_input, bias_input, told, echo_0, echo_1, entropy, top, hidden,
-              H, HP, U, UP, D, DP)  # fmt: skip
-    state = _times(from_mu, 2 * H, H, old, own, 0, H, H, HP, HP)
-    state += tl.load(bias_mu + 2 * H + unit, mask=own, other=0.0)
-    fresh = 2 * _sigmoid(2 * (x + reset * state)) - 1
-    now = tl.where(own, fresh + update * (old - fresh), 0.0)
+    now = _moved_on(
+        old, from_input, from_mu, bias_input, bias_mu, told, echo_0, echo_1, entropy, top, hidden,
+        H, HP, U, UP, D, DP,
+    )  # fmt: skip
     tl.store(mu_out + row * H + unit, now, mask=own)
     if CORRECT:
         column = tl.arange(0, FP)

@@ -74,13 +74,42 @@ def take_steps(
 
 
 @triton.jit
+def _cell_of(own, name, written, mine, there, cell, CELLS: tl.constexpr):
+    """Where a word is kept, and whether it is there already.
+
+    If not, it is the cell written longest ago, or a free one.
+    """
+    slot = tl.min(tl.where(name == own, cell, CELLS), axis=0)
+    known = slot < CELLS
+    if slot == CELLS:
+        last = tl.load(written + mine, mask=there, other=0)
+        last = tl.where(there, last, 9223372036854775807)
+        oldest = tl.min(last, axis=0)
+        slot = tl.min(tl.where(last == oldest, cell, CELLS), axis=0)
+    return slot, known
+
+
+@triton.jit
+def _add_products(dots, between, to, now, stride, known, AHEAD: tl.constexpr):
+    """A cell's products with all steps, once the h of step ``now`` is added to it.
+
+    Nobody looks at products with earlier steps; they are kept up for even loads.
+    """
+    for first in range(0, stride, AHEAD):
+        step = first + tl.arange(0, AHEAD)
+        old = tl.load(dots + to * stride + step, mask=(step < stride) & known, other=0.0)
+        added = tl.load(between + now * stride + step, mask=step < stride)
+        tl.store(dots + to * stride + step, old + added, mask=step < stride)
+
+
+@triton.jit
 def _steps(
     log_r, log_r_y, log_r_other, y, norm, between, dots, inverse, alpha, prior, label, written,
     time, steps, words_out, s_out, place_out, begun, doubt, cells, stride, vocabulary,
     theta, ratio, lam, delta, decay, CELLS: tl.constexpr, AHEAD: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0).to(tl.int64)
-    cell, ahead = tl.arange(0, CELLS), tl.arange(0, AHEAD)
+    cell = tl.arange(0, CELLS)
     there = cell < cells
     mine = row * cells + cell
     many, now = tl.load(steps), tl.load(time)
@@ -109,13 +138,7 @@ def _steps(
         s_y = tl.sum(tl.where(name == own, s, 0.0), axis=0)
         p_y = (1 - theta) * tl.exp(r_y) + theta * s_y
         if p_y < best * ratio:
-            slot = tl.min(tl.where(name == own, cell, CELLS), axis=0)
-            known = slot < CELLS
-            if slot == CELLS:  # the cell written longest ago, or a free one
-                last = tl.load(written + mine, mask=there, other=0)
-                last = tl.where(there, last, 9223372036854775807)
-                oldest = tl.min(last, axis=0)
-                slot = tl.min(tl.where(last == oldest, cell, CELLS), axis=0)
+            slot, known = _cell_of(own, name, written, mine, there, cell, CELLS)
             to = row * cells + slot
             length = 1 / tl.where(known, tl.load(inverse + to), 1.0)
             apart = tl.where(known, length * length, 0.0) + size * size
@@ -133,10 +156,5 @@ def _steps(
             tl.store(place_out + at, slot)
             if not known:
                 tl.store(begun + to, t)
-            # Nobody looks at products with earlier steps; they are kept up for even loads.
-            for first in range(0, stride, AHEAD):
-                step = first + ahead
-                old = tl.load(dots + to * stride + step, mask=(step < stride) & known, other=0.0)
-                added = tl.load(between + (row * stride + t) * stride + step, mask=step < stride)
-                tl.store(dots + to * stride + step, old + added, mask=step < stride)
+            _add_products(dots, between, to, row * stride + t, stride, known, AHEAD)
         tl.debug_barrier()  # the next step sees what this one wrote
