@@ -127,17 +127,16 @@ def _to_states(d, weight_mu, gate: tl.constexpr, H: tl.constexpr, P: tl.constexp
 
 
 @triton.jit
-def _to_scores(
-    d_reset, d_update, d_fresh, weight_scores, which: tl.constexpr, H: tl.constexpr, P: tl.constexpr
-):
-    """What the slopes by all gates' inputs are by r (0) or s (1) of each label."""
+def _put_scores(
+    out, there, d_reset, d_update, d_fresh, weights, H: tl.constexpr, P: tl.constexpr
+):  # fmt: skip
+    """What the slopes by all gates' inputs are by r or s of each label; ``weights`` are its."""
     unit = tl.arange(0, P)
-    line = weight_scores + unit * 2 + which
-    by_reset = tl.load(line, mask=unit < H, other=0.0)
-    by_update = tl.load(line + 2 * H, mask=unit < H, other=0.0)
-    by_fresh = tl.load(line + 4 * H, mask=unit < H, other=0.0)
+    by_reset = tl.load(weights + unit * 2, mask=unit < H, other=0.0)
+    by_update = tl.load(weights + (H + unit) * 2, mask=unit < H, other=0.0)
+    by_fresh = tl.load(weights + (2 * H + unit) * 2, mask=unit < H, other=0.0)
     total = d_reset * by_reset[None, :] + d_update * by_update[None, :]
-    return tl.sum(total + d_fresh * by_fresh[None, :], axis=1)
+    tl.store(out, tl.sum(total + d_fresh * by_fresh[None, :], axis=1), mask=there)
 
 
 @triton.jit
@@ -204,10 +203,8 @@ def _gradient(
         of_bias += tl.sum(d_state, axis=0)
         of_to_theta += tl.sum(slope[:, None] * moved, axis=0)
         of_start += tl.where(unit == 0, tl.sum(slope, axis=0), 0.0)
-        total = _to_scores(d_reset, d_update, d_fresh, weight_scores, 0, H, P)
-        tl.store(of_r + at, total, mask=there)
-        total = _to_scores(d_reset, d_update, d_fresh, weight_scores, 1, H, P)
-        tl.store(of_s + at, total, mask=there)
+        _put_scores(of_r + at, there, d_reset, d_update, d_fresh, weight_scores, H, P)
+        _put_scores(of_s + at, there, d_reset, d_update, d_fresh, weight_scores + 1, H, P)
     square = matrices + program * (3 * P * P) + unit[:, None] * P + unit[None, :]
     tl.store(square, of_reset)
     tl.store(square + P * P, of_update)
