@@ -227,6 +227,23 @@ def test_streams_together_are_streams_alone(
     assert not method._one_by_one
 
 
+@pytest.mark.parametrize("streams", [1, 3])
+def test_half_is_nearly_the_same(streams: int) -> None:
+    generator = torch.Generator().manual_seed(0)
+    x = torch.rand(5, streams, 1, 6, 6, generator=generator)
+    ys = torch.randint(4, (5, streams), generator=generator)
+    probs = {}
+    for half in (False, True):
+        batch = SGDAll(pictured().float(), options=SGDAllOptions(lr=0.3, half=half)).streams(
+            streams
+        )
+        for t in range(5):
+            probs[half] = batch.predict(x[t])
+            batch.observe_ids(ys[t])
+    torch.testing.assert_close(probs[True], probs[False], atol=2e-2, rtol=0)
+    assert not torch.equal(probs[True], probs[False])
+
+
 def test_streams_of_a_model_without_a_state_are_batched() -> None:
     method = SGDAll(Stateless())
     batch = method.streams(2)

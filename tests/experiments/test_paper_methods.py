@@ -69,6 +69,17 @@ def test_a_baseline_is_searched_from_a_point_of_its_grid(name: str, tmp_path: Pa
     assert record["metrics"]["floored"] == 0  # every label has a chance, also those never seen
 
 
+def test_a_table_may_say_where_the_search_begins(tmp_path: Path) -> None:
+    run = runs(maml={"start": {"train_lr": 0.1}})["maml"]
+    assert execute(run, tmp_path, "cpu", show=False) == "recorded"
+    (record,) = Records(tmp_path / "mine.jsonl")
+    first = record["search"][0]
+    assert (first["lr"], first["train_lr"]) == (0.3, 0.1)
+    wrong = runs(maml={"start": {"rate": 0.1}})["maml"]
+    with pytest.raises(ConfigError, match=r"start has \['rate'\]; this search has lr, train_lr"):
+        execute(wrong, tmp_path, "cpu", show=False)
+
+
 @pytest.mark.parametrize("embedding", [None, 7])
 @pytest.mark.parametrize("layers", [1, 2])
 def test_recurrent_parameters_are_those_of_the_models(embedding: int | None, layers: int) -> None:

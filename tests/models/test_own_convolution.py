@@ -53,3 +53,19 @@ def test_either_gradient_alone(wanted: int) -> None:
     given[1 - wanted] = given[1 - wanted].detach()
     (found,) = torch.autograd.grad(own_convolution(*given).square().sum(), given[wanted])
     torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.usefixtures("way")
+def test_in_16_bits_the_types_stay_what_they_are() -> None:
+    x, kernel = drawn(2, 3, 5, 4), drawn(2, 4, 3, 3, 3, seed=1)
+    found = {}
+    for half in (False, True):
+        given = [one.detach().float().requires_grad_() for one in (x, kernel)]
+        out = own_convolution(*given, half)
+        slopes = torch.autograd.grad(out.square().sum(), given, create_graph=True)
+        seconds = torch.autograd.grad(sum(slope.square().sum() for slope in slopes), given)
+        found[half] = [out, *slopes, *seconds]
+    for rounded, exact in zip(found[True], found[False], strict=True):
+        assert rounded.dtype == torch.float32
+        off = (rounded - exact).norm() / exact.norm()
+        assert 0 < float(off.detach()) < 2e-2

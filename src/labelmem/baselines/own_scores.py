@@ -18,7 +18,13 @@ Weights = dict[str, Tensor]
 
 
 def own_scores(
-    parts: Sequence[Part], weights: Weights, rows: Weights, x: Tensor, _: None
+    parts: Sequence[Part],
+    weights: Weights,
+    rows: Weights,
+    x: Tensor,
+    _: None,
+    *,
+    half: bool = False,
 ) -> tuple[Tensor, tuple[()]]:
     """Logits (n, L + E) of inputs x (n, …), and the next state, which such a network has not.
 
@@ -29,9 +35,11 @@ def own_scores(
     weights, rows
         Those of each stream by parameter, and the rows of its own labels: ``weight`` (n, E, d) and
         ``bias`` (n, E), which counts only where the head has one.
+    half
+        Whether convolutions compute in 16 bits.
     """
     name, head = parts[-1]
-    h = respond(parts[:-1], weights, x)
+    h = respond(parts[:-1], weights, x, half=half)
     extra = own_linear(h, rows["weight"]) + rows["bias"] * float(f"{name}.bias" in weights)
     return torch.cat([respond([(name, head)], weights, h), extra], dim=1), ()
 
@@ -45,10 +53,12 @@ def own_slopes(
     _: None,
     y: Tensor,
     has: Tensor,
+    *,
+    half: bool = False,
 ) -> Any:
     """Slopes of -log P(y) over the labels that the streams ``has`` (n, L + E), as both weights."""
     given = tree_map(lambda leaf: leaf.detach().requires_grad_(), (weights, rows))
     weights, rows = given
-    scores = own_scores(parts, weights, rows, x, None)[0]
+    scores = own_scores(parts, weights, rows, x, None, half=half)[0]
     loss = nn.functional.cross_entropy(scores.masked_fill(~has, -torch.inf), y, reduction="sum")
     return rebuild(given, iter(torch.autograd.grad(loss, list(leaves(given)))))

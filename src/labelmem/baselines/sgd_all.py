@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from operator import itemgetter
 from typing import Any, Self
 
 import torch
@@ -26,7 +27,7 @@ __all__ = ["SGDAll", "SGDAllOptions"]
 
 _MODEL_ERRORS = (RuntimeError, ValueError, IndexError, TypeError)
 _MOST = 2**28  # slopes held at once: a gigabyte, and what autograd needs beside it
-_MOST_ON_CPU = 2**23  # more do not stay in its caches
+_MOST_ON_CPU = 2**23  # of more, neither slopes nor what passes through the layers stay in caches
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,9 @@ class SGDAllOptions:
     """Learning rate."""
     decay: float = 0.0
     """Share of the way back to the model's own weights that each step goes."""
+    half: bool = False
+    """Whether convolutions compute in 16 bits, which is often faster; only in networks that are
+    chains of plain layers."""
 
     def __post_init__(self) -> None:
         good = self.lr >= 0 and math.isfinite(self.lr)
@@ -109,7 +113,13 @@ class SGDAll(ModelMethod[SGDAllState, SGDAllOptions]):
         self.backbone.check_open()
         self.backbone.model.eval()
         given = state.weights, state.rows, x, state.model
-        scores, model_state = self._mapped(self._scores, own_scores, *given)
+        # A GPU takes all at once; only slopes need room there.
+        parts = self._parts(state.streams) if self.device.type == "cpu" else [slice(None)]
+        each = [
+            self._mapped(self._scores, own_scores, *tree_map(itemgetter(part), given))
+            for part in parts
+        ]
+        scores, model_state = tree_map(lambda *some: torch.cat(some), *each)
         refuse_infinite(scores)
         scores = wider(scores, width)
         probs = masked_softmax(scores, self._has(state.own, scores.shape[1]))
@@ -133,7 +143,7 @@ class SGDAll(ModelMethod[SGDAllState, SGDAllOptions]):
         moves = torch.ones_like(y) if mask is None else mask
         for part in self._parts(state.streams):
             here, given, moving = tree_map(
-                lambda leaf, part=part: leaf[part],
+                itemgetter(part),
                 ((weights, rows), (step.x, state.model, y, has), moves.to(self.dtype)),
             )
             slopes = self._mapped(grad(self._loss, argnums=(0, 1)), own_slopes, *here, *given)
@@ -219,7 +229,7 @@ class SGDAll(ModelMethod[SGDAllState, SGDAllOptions]):
     def _mapped(self, f: Callable[..., Any], own: Callable[..., Any], *args: Any) -> Any:
         """Apply ``f``, written for one stream, to all; ``own`` is the same for chains of layers."""
         streams = len(next(leaves(args)))
-        if streams > 1 and not self._one_by_one:
+        if (streams > 1 or self.options.half) and not self._one_by_one:
             try:
                 return self._at_once(f, own, *args)
             except _MODEL_ERRORS:  # the model's fault, or vmap's? one stream alone will tell
@@ -238,7 +248,7 @@ class SGDAll(ModelMethod[SGDAllState, SGDAllOptions]):
     def _at_once(self, f: Callable[..., Any], own: Callable[..., Any], *args: Any) -> Any:
         parts = None if self.backbone.recurrent else known_parts(self.backbone.model, args[2])
         if parts is not None and parts[-1][1] is self.backbone.head:
-            return own(parts, *args)
+            return own(parts, *args, half=self.options.half)
         # No state is to vmap a leaf that it cannot take apart, not a tree without leaves.
         return vmap(f)(*(() if arg is None else arg for arg in args))
 

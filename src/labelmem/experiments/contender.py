@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
+from labelmem.errors import ConfigError
 from labelmem.experiments.records import Record
 from labelmem.search import Grid, Point
 
@@ -41,12 +42,18 @@ class TaskContender(ABC, Generic[T, M]):
     grid: Grid = {}
     """Hyper-parameters and the values that are tried on the validation streams."""
     start: Point = {}
-    """Where the search begins."""
+    """Where the search begins; a table may say otherwise, by ``start`` among the options."""
 
     def __init__(self, task: T) -> None:
         self.task = task
         # What a variant ``is`` has chosen this class; it is no option of the method.
         self.options = {k: v for k, v in task.config["options"].items() if k != "is"}
+        begins = self.options.pop("start", {})
+        if unknown := [name for name in begins if name not in self.start]:
+            raise ConfigError(
+                f"start has {unknown}; this search has {', '.join(self.start) or 'nothing to vary'}"
+            )
+        self.start = {**self.start, **begins}
 
     def leave_unsearched(self, names: Collection[str]) -> None:
         """Search none of these: the table has decided them."""

@@ -17,13 +17,16 @@ from torch.nn.grad import conv2d_weight
 __all__ = ["own_convolution"]
 
 
-def own_convolution(x: Tensor, kernel: Tensor) -> Tensor:
+def own_convolution(x: Tensor, kernel: Tensor, half: bool = False) -> Tensor:
     """Outputs (n, o, height, width) of pictures x (n, c, height, width), padded to their size.
 
     Parameters
     ----------
     kernel
         (n, o, c, k, k) that of each picture; k is odd.
+    half
+        Whether to round to 16 bits (bfloat16) before and after, here and in all gradients; their
+        type stays what it is, so that they fit to those of the layers around.
 
     Examples
     --------
@@ -32,45 +35,49 @@ def own_convolution(x: Tensor, kernel: Tensor) -> Tensor:
     tensor([[ 6.,  9.,  6.],
             [12., 18., 12.]])
     """
-    found: Tensor = _Convolved.apply(x, kernel)  # type: ignore[no-untyped-call]
+    found: Tensor = _Convolved.apply(x, kernel, half)  # type: ignore[no-untyped-call]
     return found
 
 
-def _comparison(x: Tensor, slope: Tensor, size: int) -> Tensor:
+def _comparison(x: Tensor, slope: Tensor, size: int, half: bool) -> Tensor:
     """(n, o, c, k, k) x (n, c, …) times slope (n, o, …) at each offset: the kernel's gradient."""
-    found: Tensor = _Compared.apply(x, slope, size)  # type: ignore[no-untyped-call]
+    found: Tensor = _Compared.apply(x, slope, size, half)  # type: ignore[no-untyped-call]
     return found
 
 
 class _Convolved(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, kernel: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor, kernel: Tensor, half: bool) -> Tensor:
         ctx.save_for_backward(x, kernel)
-        return _convolved(x, kernel)
+        ctx.half = half
+        return _convolved(*_rounded(half, x, kernel)).to(x.dtype)
 
     @staticmethod
     def backward(ctx: Any, slope: Tensor) -> Any:
         x, kernel = ctx.saved_tensors
-        by_x, by_kernel = ctx.needs_input_grad
+        by_x, by_kernel, _ = ctx.needs_input_grad
         return (
-            own_convolution(slope, _turned(kernel)) if by_x else None,
-            _comparison(x, slope, kernel.shape[-1]) if by_kernel else None,
+            own_convolution(slope, _turned(kernel), ctx.half) if by_x else None,
+            _comparison(x, slope, kernel.shape[-1], ctx.half) if by_kernel else None,
+            None,
         )
 
 
 class _Compared(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, slope: Tensor, size: int) -> Tensor:
+    def forward(ctx: Any, x: Tensor, slope: Tensor, size: int, half: bool) -> Tensor:
         ctx.save_for_backward(x, slope)
-        return _compared(x, slope, size)
+        ctx.half = half
+        return _compared(*_rounded(half, x, slope), size).to(x.dtype)
 
     @staticmethod
     def backward(ctx: Any, by_kernel: Tensor) -> Any:
         x, slope = ctx.saved_tensors
-        by_x, by_slope, _ = ctx.needs_input_grad
+        by_x, by_slope, *_ = ctx.needs_input_grad
         return (
-            own_convolution(slope, _turned(by_kernel)) if by_x else None,
-            own_convolution(x, by_kernel) if by_slope else None,
+            own_convolution(slope, _turned(by_kernel), ctx.half) if by_x else None,
+            own_convolution(x, by_kernel, ctx.half) if by_slope else None,
+            None,
             None,
         )
 
@@ -78,6 +85,10 @@ class _Compared(torch.autograd.Function):
 def _turned(kernel: Tensor) -> Tensor:
     """The kernel that leads back: inputs for outputs, turned by half a turn."""
     return kernel.transpose(1, 2).flip(3, 4)
+
+
+def _rounded(half: bool, one: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
+    return (one.bfloat16(), other.bfloat16()) if half else (one, other)
 
 
 def _convolved(x: Tensor, kernel: Tensor) -> Tensor:

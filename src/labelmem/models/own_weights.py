@@ -124,6 +124,7 @@ def respond(
     weights: Mapping[str, Tensor | Stepped],
     x: Tensor,
     inputs: dict[str, Tensor] | None = None,
+    half: bool = False,
 ) -> Tensor:
     """What the last of the ``parts`` gives for x (n, …), each row with its own weights.
 
@@ -133,6 +134,8 @@ def respond(
         (n, …) by parameter; those of linear layers may be :class:`Stepped`.
     inputs
         Where given, what enters the linear layers is noted here, by the name of the layer.
+    half
+        Whether convolutions compute in 16 bits.
 
     Examples
     --------
@@ -151,7 +154,7 @@ def respond(
         if isinstance(weight, Stepped):
             found = weight.times(x)
         elif isinstance(part, nn.Conv2d):
-            found = own_convolution(x, weight)
+            found = own_convolution(x, weight, half)
         else:
             found = own_linear(x, weight)
         if inputs is not None and isinstance(part, nn.Linear):

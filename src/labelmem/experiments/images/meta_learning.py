@@ -35,29 +35,31 @@ def adapted_losses(
     """Mean -log P(y) of the predictions that count, every weight stepping after every label.
 
     The gradient goes through the steps, to the weights of ``model`` that all sequences start from;
-    ``first_order`` takes the steps as constants instead.
+    ``first_order`` takes the steps as constants instead. Under autocast, convolutions compute in
+    16 bits.
     """
     parts = known_parts(model, lessons.x[:, 0])
-    # Only vmap knows what autocast does inside of gradients, and takes some where none are wanted.
-    plain = torch.is_grad_enabled() and not torch.is_autocast_enabled(lessons.x.device.type)
-    if parts is None or not plain:
+    if parts is None or not torch.is_grad_enabled():  # vmap takes some where none are wanted
         return any_adapted_losses(model, lessons, lr, first_order)
-    sequences = _Sequences(parts, model, len(lessons.y))
+    device = lessons.x.device.type
+    sequences = _Sequences(parts, model, len(lessons.y), torch.is_autocast_enabled(device))
     steps = lessons.y.shape[1]
     total = lessons.x.new_zeros(())
-    for t in range(steps):
-        losses = sequences.losses(lessons.x[:, t], lessons.y[:, t])
-        total = total + (losses * lessons.counts[:, t]).sum()
-        if t < steps - 1:
-            sequences.step(losses, lr, first_order)
+    # Autocast itself would mix types where gradients of gradients are added.
+    with torch.autocast(device, enabled=False):
+        for t in range(steps):
+            losses = sequences.losses(lessons.x[:, t], lessons.y[:, t])
+            total = total + (losses * lessons.counts[:, t]).sum()
+            if t < steps - 1:
+                sequences.step(losses, lr, first_order)
     return total / lessons.counts.sum().clamp(min=1)
 
 
 class _Sequences:
     """The weights of sequences that move; those of linear layers as the steps they have taken."""
 
-    def __init__(self, parts: Sequence[Part], model: nn.Module, count: int) -> None:
-        self.parts = parts
+    def __init__(self, parts: Sequence[Part], model: nn.Module, count: int, half: bool) -> None:
+        self.parts, self.half = parts, half
         start = dict(model.named_parameters())
         self.moved: Weights = {name: p.expand(count, *p.shape) for name, p in start.items()}
         for weight in self.moved.values():
@@ -75,7 +77,7 @@ class _Sequences:
     def losses(self, x: Tensor, y: Tensor) -> Tensor:
         """-log P(y) (n,) under the weights of now."""
         stepped = {f"{name}.weight": weight for name, weight in self.stepped.items()}
-        logits = respond(self.parts, {**self.moved, **stepped}, x, self._inputs)
+        logits = respond(self.parts, {**self.moved, **stepped}, x, self._inputs, self.half)
         return nn.functional.cross_entropy(logits, y, reduction="none")
 
     def step(self, losses: Tensor, lr: float, first_order: bool) -> None:

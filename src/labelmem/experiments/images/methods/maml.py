@@ -27,18 +27,15 @@ WORST = 1.0
 
 
 class MAML(ImageContender):
-    """The run's network, trained further for its steps; these are searched, in use and in training.
+    """The run's network, trained further for ``inner`` steps; the step in use is searched.
 
     It learns from sequences of what the network was taught. In each of them some labels change
     their names to labels that are never taught, so that their outputs learn to start from nothing.
     Then it adapts as ``sgd-all`` does. Where a label has no output yet, it gets the mean of those.
     """
 
-    grid = {
-        "lr": (0.0, 0.003, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.3),
-        "train_lr": (0.01, 0.03, 0.1),
-    }
-    start = {"lr": 0.03, "train_lr": 0.03}
+    grid = {"lr": (0.0, 0.003, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.3)}
+    start = {"lr": 0.03}
 
     def __init__(self, task: ImageTask) -> None:
         super().__init__(task)
@@ -46,13 +43,15 @@ class MAML(ImageContender):
 
     def build(self, point: Point, world: World) -> OnlineMethod[Any]:
         """Around the trained weights, with as many outputs as the world's head."""
-        body, head = self.trained(point["train_lr"], world)
+        body, head = self.trained(world)
         assert isinstance(head, nn.Linear)
         narrow = nn.Linear(head.in_features, world.head.out_features, device=head.weight.device)
         with torch.no_grad():
             narrow.weight.copy_(head.weight[: narrow.out_features])
             narrow.bias.copy_(head.bias[: narrow.out_features])
-        made = SGDAll(nn.Sequential(body, narrow), options=SGDAllOptions(lr=point["lr"]))
+        half = bool(self.said.get("half"))
+        options = SGDAllOptions(lr=point["lr"], half=half)
+        made = SGDAll(nn.Sequential(body, narrow), options=options)
         strangers = (~world.known).nonzero()[:, 0]
         fresh = (rows[strangers].mean(0) for rows in (head.weight, head.bias))
         return made.starting_rows_at(*fresh)
@@ -70,11 +69,15 @@ class MAML(ImageContender):
         ready = super().finish(point, work)
         return Tested(ready.all, ready.met, sees="pictures")
 
-    def trained(self, lr: float, world: World) -> nn.Sequential:
-        """The network trained for steps of ``lr``, once and kept."""
+    @property
+    def said(self) -> dict[str, Any]:
+        """Options of its training: the ``inner`` step, and those of pictures."""
+        return dict(self.task.config["maml"])
+
+    def trained(self, world: World) -> nn.Sequential:
+        """The network trained for its steps, once and kept."""
         task = self.task
-        said = task.config["maml"]
-        form = [task.run.dataset, task.run.seed, task.network_settings, dict(said), lr]
+        form = [task.run.dataset, task.run.seed, task.network_settings, self.said]
         name = digest([*form, world.taught.tolist()])
         if name not in self._trained:
             model = copy.deepcopy(nn.Sequential(world.network.body, world.network.head))
@@ -82,16 +85,15 @@ class MAML(ImageContender):
                 task.work / f"maml-{name}.safetensors",
                 "maml",
                 model.requires_grad_(True),
-                lambda checkpoint: self._train(model, world, lr, checkpoint),
-                {"training": dict(said), "lr": lr},
+                lambda checkpoint: self._train(model, world, checkpoint),
+                {"training": self.said},
             )
             self._trained[name] = model.eval().requires_grad_(False)
         return self._trained[name]
 
-    def _train(self, model: nn.Sequential, world: World, lr: float, checkpoint: Path) -> None:
-        task = self.task
-        said = dict(task.config["maml"])
-        first_order = said.pop("first_order", False)
+    def _train(self, model: nn.Sequential, world: World, checkpoint: Path) -> None:
+        task, said = self.task, self.said
+        lr, first_order = said.pop("inner"), said.pop("first_order", False)
         options = PictureOptions(**said)
 
         def loss(generator: torch.Generator) -> Tensor:
