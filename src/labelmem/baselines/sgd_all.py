@@ -16,7 +16,7 @@ from torch.func import functional_call, grad, vmap
 
 from labelmem.baselines.base import masked_softmax, refuse_infinite, require
 from labelmem.baselines.model_method import ModelMethod, ModelState, ModelStep
-from labelmem.baselines.own_scores import own_scores, own_slopes
+from labelmem.baselines.own_scores import Outer, own_scores, own_slopes
 from labelmem.baselines.state import wider
 from labelmem.errors import InputError
 from labelmem.models.own_weights import known_parts
@@ -181,12 +181,15 @@ class SGDAll(ModelMethod[SGDAllState, SGDAllOptions]):
         most = max(1, room // size)
         return [slice(first, first + most) for first in range(0, streams, most)]
 
-    def _step_(self, moving: Tensor, weight: Tensor, slope: Tensor, origin: Tensor) -> None:
+    def _step_(self, moving: Tensor, weight: Tensor, slope: Tensor | Outer, origin: Tensor) -> None:
         """Step in place where the streams are ``moving``, elsewhere by exactly nothing."""
-        moving = moving.view(-1, *[1] * (weight.ndim - 1))
+        each = moving.view(-1, *[1] * (weight.ndim - 1))
         if self.options.decay:
-            weight.lerp_(origin.expand_as(weight), self.options.decay * moving.expand_as(weight))
-        weight.addcmul_(slope, moving, value=-self.options.lr)
+            weight.lerp_(origin.expand_as(weight), self.options.decay * each.expand_as(weight))
+        if isinstance(slope, Outer):
+            slope.add_to_(weight, -self.options.lr * moving)
+        else:
+            weight.addcmul_(slope, each, value=-self.options.lr)
 
     def _scores(
         self, weights: dict[str, Tensor], rows: dict[str, Tensor], x: Any, model_state: Any

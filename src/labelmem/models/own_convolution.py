@@ -1,8 +1,8 @@
 """Convolutions of many pictures, each with a kernel of its own, and their gradients.
 
-Both gradients of a convolution are of its kind: that of its input is a convolution with the kernel
-turned round, that of its kernel compares input and slope at every offset; and the gradients of
-these two are so again. Said to autograd in this closed form, the gradient of a gradient costs no
+A convolution, its gradient by the input, which leads back through the same kernel, and its gradient
+by the kernel, which compares input and slope at every offset: each gradient of one of the three is
+one of the three again. Said to autograd in this closed form, the gradient of a gradient costs no
 more for each product than the convolution itself.
 """
 
@@ -39,6 +39,12 @@ def own_convolution(x: Tensor, kernel: Tensor, half: bool = False) -> Tensor:
     return found
 
 
+def _way_back(slope: Tensor, kernel: Tensor, half: bool) -> Tensor:
+    """(n, c, …) slopes (n, o, …) of outputs, brought back to the inputs."""
+    found: Tensor = _Returned.apply(slope, kernel, half)  # type: ignore[no-untyped-call]
+    return found
+
+
 def _comparison(x: Tensor, slope: Tensor, size: int, half: bool) -> Tensor:
     """(n, o, c, k, k) x (n, c, …) times slope (n, o, …) at each offset: the kernel's gradient."""
     found: Tensor = _Compared.apply(x, slope, size, half)  # type: ignore[no-untyped-call]
@@ -57,7 +63,25 @@ class _Convolved(torch.autograd.Function):
         x, kernel = ctx.saved_tensors
         by_x, by_kernel, _ = ctx.needs_input_grad
         return (
-            own_convolution(slope, _turned(kernel), ctx.half) if by_x else None,
+            _way_back(slope, kernel, ctx.half) if by_x else None,
+            _comparison(x, slope, kernel.shape[-1], ctx.half) if by_kernel else None,
+            None,
+        )
+
+
+class _Returned(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, slope: Tensor, kernel: Tensor, half: bool) -> Tensor:
+        ctx.save_for_backward(slope, kernel)
+        ctx.half = half
+        return _returned(*_rounded(half, slope, kernel)).to(slope.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, x: Tensor) -> Any:
+        slope, kernel = ctx.saved_tensors
+        by_slope, by_kernel, _ = ctx.needs_input_grad
+        return (
+            own_convolution(x, kernel, ctx.half) if by_slope else None,
             _comparison(x, slope, kernel.shape[-1], ctx.half) if by_kernel else None,
             None,
         )
@@ -71,20 +95,15 @@ class _Compared(torch.autograd.Function):
         return _compared(*_rounded(half, x, slope), size).to(x.dtype)
 
     @staticmethod
-    def backward(ctx: Any, by_kernel: Tensor) -> Any:
+    def backward(ctx: Any, kernel: Tensor) -> Any:
         x, slope = ctx.saved_tensors
         by_x, by_slope, *_ = ctx.needs_input_grad
         return (
-            own_convolution(slope, _turned(by_kernel), ctx.half) if by_x else None,
-            own_convolution(x, by_kernel, ctx.half) if by_slope else None,
+            _way_back(slope, kernel, ctx.half) if by_x else None,
+            own_convolution(x, kernel, ctx.half) if by_slope else None,
             None,
             None,
         )
-
-
-def _turned(kernel: Tensor) -> Tensor:
-    """The kernel that leads back: inputs for outputs, turned by half a turn."""
-    return kernel.transpose(1, 2).flip(3, 4)
 
 
 def _rounded(half: bool, one: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
@@ -99,6 +118,15 @@ def _convolved(x: Tensor, kernel: Tensor) -> Tensor:
         wide, each = x.reshape(1, n * inputs, *x.shape[2:]), kernel.flatten(0, 1)
         found = nn.functional.conv2d(wide, each, padding=size // 2, groups=n)
     return found.view(n, outputs, *x.shape[2:])
+
+
+def _returned(slope: Tensor, kernel: Tensor) -> Tensor:
+    n, _, inputs, size, _ = kernel.shape
+    if _by_columns(slope):
+        return _convolved(slope, kernel.transpose(1, 2).flip(3, 4))
+    wide, each = slope.reshape(1, -1, *slope.shape[2:]), kernel.flatten(0, 1)
+    found = nn.functional.conv_transpose2d(wide, each, padding=size // 2, groups=n)
+    return found.view(n, inputs, *slope.shape[2:])
 
 
 def _compared(x: Tensor, slope: Tensor, size: int) -> Tensor:
