@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from labelmem.errors import ClosedError, InputError, ModelError
+from labelmem.fast import alone, bounded
 from labelmem.functional import finite
 from labelmem.trees import tree_map
 
@@ -158,8 +159,9 @@ class Backbone:
 
     def check_finite(self, h: Tensor, logits: Tensor | None) -> None:
         """Refuse what is NaN or infinite."""
-        if finite(h if logits is None else logits):
-            return  # finite logits come of a finite h only
+        seen = h if logits is None else logits  # finite logits come of a finite h only
+        if (alone(seen) and bounded(seen)) or finite(seen):
+            return
         for name, tensor in (("hidden vector h", h), ("logits", logits)):
             if tensor is not None and not finite(tensor):
                 raise ModelError(

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from labelmem.errors import CorruptFileError, InputError, ObserveError
 from labelmem.explain import Explanation
+from labelmem.fast import whole_number
 from labelmem.label_codec import decode_label, encode_label
 from labelmem.labels import LabelSpace, plain
 from labelmem.stepping import Step, Stepping
@@ -113,7 +114,7 @@ class Stream:
             with torch.inference_mode(False):  # what is kept must be usable outside of it too
                 return self.predict(x)
         if type(x) is int and -_WHOLE <= x < _WHOLE:  # a token, as most sequences have them
-            x = torch.full((1,), x, device=self.method.device)
+            x = whole_number(x, self.method.device)
         else:
             x = as_tensors(x, self.method.device, self.method.dtype, "the input")
             x = tree_map(lambda leaf: leaf[None], x)
@@ -142,7 +143,7 @@ class Stream:
             step = self.method.rebase(self._state, step, len(self.space))
         known = self.space.find(y)
         index = len(self.space) if known is None else known
-        ids = torch.full((1,), index, device=step.probs.device)
+        ids = whole_number(index, step.probs.device)
         self.method.commit(self._state, step, ids, None)
         self.space.add(y)
         self.observed += 1

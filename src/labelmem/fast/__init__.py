@@ -9,6 +9,7 @@ installed and numbers have 32 bits, the modules ``compiled.*`` say it in fewer c
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -24,8 +25,18 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 __all__ = ["TINY", "Array", "addressable", "allowed", "alone", "answer", "array", "arrays"]
-__all__ += ["compiled", "once", "places", "plainly", "row", "softmax", "tensor", "uncompiled"]
-__all__ += ["visible"]
+__all__ += [
+    "bounded",
+    "compiled",
+    "once",
+    "places",
+    "plainly",
+    "row",
+    "softmax",
+    "tensor",
+    "uncompiled",
+]
+__all__ += ["visible", "whole_number"]
 
 Array = NDArray[Any]
 T = TypeVar("T")
@@ -156,6 +167,18 @@ def array(x: Tensor) -> Array:
     return seen
 
 
+def bounded(x: Tensor) -> bool:
+    """Whether the squares of all numbers have a finite sum; then none is NaN or infinite.
+
+    Examples
+    --------
+    >>> bounded(torch.tensor([[1.0, -2.0]])), bounded(torch.tensor([[1.0, -torch.inf]]))
+    (True, False)
+    """
+    flat = array(x).reshape(-1)
+    return math.isfinite(flat.dot(flat))  # unlike a sum, it does not warn
+
+
 def row(x: Tensor) -> Array:
     """One stream's row of ``x`` (1, …), its numbers side by side as kernels want them."""
     return np.ascontiguousarray(array(x)[0])
@@ -164,6 +187,19 @@ def row(x: Tensor) -> Array:
 def tensor(x: Array) -> Tensor:
     """The same bytes as a tensor of one stream: the stream dimension is put in front."""
     return torch.from_numpy(x[None])
+
+
+def whole_number(x: int, device: torch.device) -> Tensor:
+    """(1,) one stream's token or label.
+
+    Examples
+    --------
+    >>> whole_number(3, torch.device("cpu"))
+    tensor([3])
+    """
+    if device.type == "cpu":  # several times as fast as a tensor that torch fills
+        return torch.from_numpy(np.array([x]))
+    return torch.full((1,), x, device=device)
 
 
 def answer(yes: bool) -> Tensor:

@@ -8,6 +8,7 @@ changes places with what it follows.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import torch
@@ -16,11 +17,15 @@ from torch import Tensor
 from labelmem.combining import CombinerStep, View, misses
 from labelmem.fast import Array, array, arrays, row, tensor
 from labelmem.fast import label as short
+from labelmem.label_combiner.drift import DriftState, DriftStep, kernels, settled
 from labelmem.label_combiner.network import Network
 from labelmem.label_combiner.state import LabelState
 from labelmem.memory import MemoryRead
 from labelmem.reading import LoneRead
 from labelmem.trees import chosen
+
+if TYPE_CHECKING:  # numba is imported when the first stream takes a step
+    from labelmem.compiled.told import CompiledRead
 
 __all__ = [
     "cell_many",
@@ -67,22 +72,22 @@ def step_one(network: Network, state: LabelState, h: Array, width: int) -> Combi
 
 def combine_compiled(
     network: Network,
-    state: LabelState,
+    state: LabelState | DriftState,
     h: Array,
     logits: Array,
     read: MemoryRead,
     partition: bool,
     out: Array,
-) -> CombinerStep:
+) -> DriftStep:
     """Eq. 1, a step and Eq. 5 of one stream on a CPU, likewise."""
-    from labelmem.compiled.cells import CompiledRead
-    from labelmem.compiled.label import label_step
-
-    assert isinstance(read, CompiledRead)
-    state = state.with_slots(1 + out.shape[1])
-    mu = np.ascontiguousarray(array(state.mu)[0].T)  # hidden units in rows, as it leaves them
-    next_mu, weights = np.empty_like(mu), arrays(network)
-    label_step(
+    read = cast("CompiledRead", read)
+    weights, width = arrays(network), out.shape[1]
+    drift = state
+    if not isinstance(drift, DriftState) or drift.base.shape[1] < width:
+        drift = DriftState.begin(weights, settled(state).with_slots(1 + width))
+    told = out if drift.base.shape[1] == width else np.empty((4, drift.base.shape[1]), np.float32)
+    path, far_mu = np.empty_like(drift.path), np.empty_like(drift.far_mu)
+    reach = kernels().drift_step(
         weights["weight_h"],
         weights["weight_flags"],
         weights["weight_scores"],
@@ -92,28 +97,31 @@ def combine_compiled(
         weights["weight_theta"],
         weights["bias_theta"].reshape(1),
         h,
-        array(state.missed)[0],
-        mu,
-        row(state.r),
-        row(state.s),
+        drift.missed,
+        drift.origin,
+        drift.base,
+        drift.seen[: drift.count],
+        drift.path,
+        drift.far,
+        drift.far_mu,
+        drift.far_scores,
         logits,
         read.told("label"),
         read.scores_of_cells,
         partition,
-        out,
-        next_mu,
+        told,
+        path,
+        far_mu,
     )
-    return CombinerStep(tensor(out[1]), tensor(next_mu.T))
+    if told is not out:  # fewer labels are asked for than have states; the others have no scores
+        out[:] = told[:, :width]
+    return DriftStep(out[1], weights, drift, path, far_mu, float(reach))
 
 
-def observe_compiled(step: CombinerStep, view: View, y: int) -> LabelState:
-    """What one stream on a CPU remembers of a step, every label with a slot of its own."""
-    from labelmem.compiled.label import remember_scores
-
-    r, s = (np.empty(step.mu.shape[1], np.float32) for _ in range(2))
-    missed = np.empty(2, np.float32)
-    remember_scores(row(view.r), row(view.s), y, r, s, missed)
-    return LabelState(step.mu, tensor(r), tensor(s), tensor(missed))
+def observe_compiled(step: DriftStep, view: View, y: int) -> DriftState:
+    """What one stream on a CPU remembers of such a step."""
+    names = cast("CompiledRead", view.read).told("label")
+    return step.drift.after(step, row(view.r), row(view.s), names, y)
 
 
 def observe_in_place(

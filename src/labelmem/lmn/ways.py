@@ -7,6 +7,9 @@ its place at once, and a check that a kernel makes on its way is not made again.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -19,6 +22,9 @@ from labelmem.lmn.state import Recurrent
 from labelmem.memory import MemoryRead
 from labelmem.trees import chosen, tree_map
 from labelmem.trust import believed, recording
+
+if TYPE_CHECKING:  # numba is imported when the first stream takes a step
+    from labelmem.compiled.told import CompiledRead
 
 __all__ = [
     "begin_combining",
@@ -56,19 +62,17 @@ def combine_compiled(
     width: int,
 ) -> tuple[tuple[Tensor, ...], CombinerStep | None]:
     """P, theta, r and s of one stream on a CPU, and the combiner's step."""
-    from labelmem.compiled.cells import CompiledRead
-    from labelmem.compiled.mix import mix_fixed
-
-    assert isinstance(read, CompiledRead)
-    told, combined = torch.empty(4, 1, max(width, logits.shape[1])), None
-    out = told.numpy()[:, 0]
+    read = cast("CompiledRead", read)
+    out, combined = np.empty((4, max(width, logits.shape[1])), np.float32), None
     if isinstance(combiner, Combiner):
         assert state is not None
         combined = combiner.combine_one(state, row(h), row(logits), read, partition, out)
     else:
+        from labelmem.compiled.mix import mix_fixed
+
         known = (row(logits), read.told("label"), read.scores_of_cells)
         mix_fixed(*known, float(combiner), partition, out)
-    return told.unbind(), combined
+    return tuple(map(tensor, out)), combined
 
 
 def begin_combining(
