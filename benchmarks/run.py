@@ -1,7 +1,7 @@
 """`make bench`: ratios of running times, all measured in one run on one thread.
 
 Times on a busy computer mean little; ratios within one run mean more. Parts that are compared take
-turns; of reads the fastest is told, of steps the median. Nothing here is asserted.
+turns; of reads the fastest is told, of steps the mean. Nothing here is asserted.
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ import os
 import platform
 import subprocess
 import sys
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -45,18 +48,36 @@ def imports(rounds: int = 5) -> list[Row]:
     return [{"what": "import of all names after torch", "us": found, "over": "0.2 s", "floor": 2e5}]
 
 
+def apart(part: Callable[..., Iterable[Row]], *given: Any) -> list[Row]:
+    """The rows of a part, measured in a process of its own.
+
+    What others have allocated and given back would decide which pages it gets.
+    """
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        return pool.submit(_rows, part, *given).result()
+
+
+def _rows(part: Callable[..., Iterable[Row]], *given: Any) -> list[Row]:
+    torch.set_num_threads(1)
+    return list(part(*given))
+
+
+def all_reads(full: bool) -> Iterator[Row]:
+    """Reads of memories of all sizes, with one cell per label and with four, and of 16 bits."""
+    largest = [1_000_000] if full else []
+    for cells in (500, 10_000, 100_000, *largest):
+        yield from reads(cells, rounds=11 if cells < 1_000_000 else 5)
+    for cells in (10_000, 100_000, *largest):
+        yield from reads(cells, each=4, rounds=7 if cells < 1_000_000 else 3)
+    for cells in (10_000, 100_000, *largest):
+        yield from reads(cells, rounds=7 if cells < 1_000_000 else 3, narrow=True)
+
+
 def measured(full: bool) -> list[Row]:
     """All rows; a row's ratio is its time over its floor."""
-    rows: list[Row] = []
-    for cells in (500, 10_000, 100_000, *([1_000_000] if full else [])):
-        rows += reads(cells, rounds=11 if cells < 1_000_000 else 5)
-    for cells in (10_000, 100_000, *([1_000_000] if full else [])):
-        rows += reads(cells, each=4, rounds=7 if cells < 1_000_000 else 3)
-    for cells in (10_000, 100_000, *([1_000_000] if full else [])):
-        rows += reads(cells, rounds=7 if cells < 1_000_000 else 3, narrow=True)
-    rows += steps()
+    rows = apart(all_reads, full) + apart(steps)
     for cells in (500, 10_000, *([100_000] if full else [])):
-        rows += rivals(cells)
+        rows += apart(rivals, cells)
     rows += imports()
     for row in rows:
         row["ratio"] = row["us"] / row["floor"] if row["floor"] else None
