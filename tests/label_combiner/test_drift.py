@@ -114,6 +114,26 @@ def test_labels_that_come_back_are_near_again() -> None:
     assert len(drift_of(stream).far) <= 30 < most
 
 
+@pytest.mark.parametrize("before", [0.0, 0.02])
+def test_the_combiner_may_be_trained_meanwhile(before: float) -> None:
+    made, other = adapter(before), adapter(before)
+    stream, right = made.stream(), other.stream()
+    xs, ys = recorded()
+    for t, (x, y) in enumerate(zip(xs, ys, strict=True)):
+        if t == ROWS // 2:  # far larger weights: what was near is not any more
+            for one in (made, other):
+                one.combiner.load_state_dict(adapter(1.0).combiner.state_dict())  # type: ignore
+        seen = stream.predict(x)
+        with plainly():
+            theirs = right.predict(x)
+            right.observe(y)
+        torch.testing.assert_close(seen.probs, theirs.probs, rtol=0, atol=3e-6)
+        stream.observe(y)
+        if t == ROWS // 2:  # states were written down before the step
+            assert drift_of(stream).count == 2
+    assert_alike(stream, right, 1e-5)
+
+
 def test_a_step_that_someone_looks_at_has_all_states() -> None:
     stream, other = (adapter().stream() for _ in range(2))
     for x, y in zip(*recorded(ROWS + 3), strict=True):

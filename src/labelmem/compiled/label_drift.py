@@ -28,7 +28,7 @@ from labelmem.compiled.mix import believe, mix_each
 from labelmem.compiled.scorer import BLOCK, add_product
 
 __all__ = ["ROWS", "drift_apart", "drift_states", "drift_step"]
-__all__ += ["missed_by", "remember", "start_path"]
+__all__ += ["limits", "missed_by", "remember", "start_path", "stricter"]
 
 ROWS = 12
 """Steps after which all states are written down again."""
@@ -64,28 +64,38 @@ def _move_path(by: Any, own: Any, count: int, path: Any, out: Any) -> None:
 
 
 @kernel
-def _reach(from_mu: Any, from_scores: Any, count: int, path: Any) -> np.float32:
-    """How far a label may have come that was near all the time, over what near means.
+def limits(from_mu: Any, from_scores: Any) -> Any:
+    """(2,) by how much a difference to the background reaches the gates, and the r of a near label.
 
-    It began within that, and none of its r moved a gate by more.
+    The first is the length of the longest row of weights, the second the most that r may be.
     """
-    k, of_mu = path.shape[1], longest(from_mu)
-    size = np.float32(0.0)
-    for u in range(k):
-        size += dot(path[1 + u], path[1 + u])
-    found = np.float32(math.sqrt(size))
-    share = of_mu * _most(from_scores) / _NEAR
-    for i in range(count):
-        g = path[1 + k + i]
-        found += share * np.float32(math.sqrt(dot(g, g)))
+    found, of_scores = np.empty(2, np.float32), longest(from_scores)
+    found[0] = longest(from_mu)
+    found[1] = min(_NEAR / of_scores, _ONE) if of_scores > 0 else _ONE
     return found
 
 
 @kernel
-def _most(from_scores: Any) -> np.float32:
-    """The largest r of a label that is near."""
-    of_scores = longest(from_scores)
-    return min(_NEAR / of_scores, _ONE) if of_scores > 0 else _ONE
+def stricter(from_mu: Any, from_scores: Any, limit: Any) -> bool:
+    """Whether less is near than was under the ``limit``, since the weights have been trained."""
+    now = limits(from_mu, from_scores)
+    return bool(now[0] > limit[0] or now[1] < limit[1])
+
+
+@kernel
+def _reach(limit: Any, count: int, path: Any) -> np.float32:
+    """How far a label may have come that was near all the time, over what near means.
+
+    It began within that, and none of its r was above the limit.
+    """
+    k, size, share = path.shape[1], np.float32(0.0), limit[0] * limit[1] / _NEAR
+    for u in range(k):
+        size += dot(path[1 + u], path[1 + u])
+    found = np.float32(math.sqrt(size))
+    for i in range(count):
+        g = path[1 + k + i]
+        found += share * np.float32(math.sqrt(dot(g, g)))
+    return found
 
 
 @kernel
@@ -180,6 +190,7 @@ def drift_step(
     far: Any,
     far_mu: Any,
     far_scores: Any,
+    limit: Any,
     logits: Any,
     names: Any,
     score: Any,
@@ -205,7 +216,7 @@ def drift_step(
     _move_far(weights, shared, to_theta, bias_theta[0], far, far_mu, far_scores, theta, next_far)
     believe(logits, out[2])
     mix_each(out[2], names, score, theta, partition, out[3], out[0])
-    return _reach(from_mu, from_scores, count, next_path)
+    return _reach(limit, count, next_path)
 
 
 @kernel
@@ -253,11 +264,10 @@ def drift_states(
 
 
 @kernel
-def drift_apart(from_mu: Any, background: Any, mu: Any) -> Any:
+def drift_apart(limit: Any, background: Any, mu: Any) -> Any:
     """Labels whose states (hidden, W) are not near the background, and these states (hidden, F)."""
     k, wide = mu.shape
-    of_mu = longest(from_mu)
-    most = _NEAR / of_mu if of_mu > 0 else np.float32(np.inf)
+    most = _NEAR / limit[0] if limit[0] > 0 else np.float32(np.inf)
     far, count = np.empty(wide, np.int64), 0
     apart = np.empty(_STRIPE, np.float32)
     for first in range(0, wide, _STRIPE):
@@ -303,7 +313,7 @@ def _candidates(r: Any, most: np.float32, names: Any, s: Any, known: Any) -> Any
 
 @kernel
 def remember(
-    from_scores: Any,
+    limit: Any,
     r: Any,
     s: Any,
     names: Any,
@@ -320,7 +330,7 @@ def remember(
     ``r`` (W,) is put behind the ``count`` rows of ``seen``.
     """
     k, old = far_mu.shape
-    more = _candidates(r, _most(from_scores), names, s, far)
+    more = _candidates(r, limit[1], names, s, far)
     wide = old + len(more)
     now, mu = np.empty(wide, np.int64), np.empty((k, wide), np.float32)
     scores, own = np.empty((2, wide), np.float32), np.empty(k, np.float32)

@@ -38,8 +38,10 @@ def kernels() -> Any:
 class DriftState(CombinerState):
     """Committed state of one stream over W labels."""
 
+    limit: Array
+    """(2,) what counted as near when states were last written down."""
     origin: Array
-    """(hidden,) the background when states were last written down."""
+    """(hidden,) the background then."""
     base: Array
     """(hidden, W) the states of labels then."""
     seen: Array
@@ -82,10 +84,17 @@ class DriftState(CombinerState):
         rows = kernels().ROWS
         path, seen = np.empty((1 + k + rows, k), np.float32), np.empty((rows, wide), np.float32)
         kernels().start_path(background, path)
-        far, far_mu = kernels().drift_apart(weights["weight_mu"], background, base)
-        given = (weights["weight_scores"], r, s, names, background, base, seen, 0)
+        limit = kernels().limits(weights["weight_mu"], weights["weight_scores"])
+        far, far_mu = kernels().drift_apart(limit, background, base)
+        given = (limit, r, s, names, background, base, seen, 0)
         far, far_mu, scores = kernels().remember(*given, path, far, far_mu)
-        return cls(background, base, seen, 1, path, far, far_mu, scores, s, missed)
+        now = (path, far, far_mu, scores, s, missed)
+        return cls(limit, background, base, seen, 1, *now)
+
+    def holds(self, weights: Weights, width: int) -> bool:
+        """Whether it knows so many labels, and what is near is so with these weights too."""
+        given = (weights["weight_mu"], weights["weight_scores"], self.limit)
+        return self.base.shape[1] >= width and not kernels().stricter(*given)
 
     def after(self, step: DriftStep, r: Array, s: Array, names: Array, y: int) -> DriftState:
         """What is remembered of a step once its label is known.
@@ -105,10 +114,10 @@ class DriftState(CombinerState):
             background, base = step.path[0].copy(), self._states(step.path, step.far_mu, self.count)
             return self._from(step.weights, background, base, r, s, names, missed)
         kept = (self.origin, self.base, self.seen)
-        given = (step.weights["weight_scores"], r, s, names, *kept, self.count)
+        given = (self.limit, r, s, names, *kept, self.count)
         far, far_mu, scores = kernels().remember(*given, step.path, self.far, step.far_mu)
         now = (step.path, far, far_mu, scores, s, missed)
-        return DriftState(*kept, self.count + 1, *now)
+        return DriftState(self.limit, *kept, self.count + 1, *now)
 
     def settled(self) -> LabelState:
         """The same with all states written down."""

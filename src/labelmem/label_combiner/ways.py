@@ -83,7 +83,7 @@ def combine_compiled(
     read = cast("CompiledRead", read)
     weights, width = arrays(network), out.shape[1]
     drift = state
-    if not isinstance(drift, DriftState) or drift.base.shape[1] < width:
+    if not isinstance(drift, DriftState) or not drift.holds(weights, width):
         drift = DriftState.begin(weights, settled(state).with_slots(1 + width))
     told = out if drift.base.shape[1] == width else np.empty((4, drift.base.shape[1]), np.float32)
     path, far_mu = np.empty_like(drift.path), np.empty_like(drift.far_mu)
@@ -105,6 +105,7 @@ def combine_compiled(
         drift.far,
         drift.far_mu,
         drift.far_scores,
+        drift.limit,
         logits,
         read.told("label"),
         read.scores_of_cells,
