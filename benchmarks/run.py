@@ -51,7 +51,7 @@ def imports(rounds: int = 5) -> list[Row]:
 def apart(part: Callable[..., Iterable[Row]], *given: Any) -> list[Row]:
     """The rows of a part, measured in a process of its own.
 
-    What others have allocated and given back would decide which pages it gets.
+    In one process for all, times depend on which parts came before.
     """
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         return pool.submit(_rows, part, *given).result()
