@@ -220,6 +220,18 @@ def test_what_was_read_stays_when_cells_are_written_another_way(cells: int) -> N
         assert all(torch.equal(a, b) for a, b in zip(seen, after, strict=True))
 
 
+def test_a_read_of_something_that_is_not_finite_leaves_nothing_behind() -> None:
+    config = MemoryConfig(margin=50.0, cells_per_label=2, capacity=5)
+    short, long = (LabeledMemory(DIM, config, fast=fast) for fast in (True, False))
+    h, wrong = torch.from_numpy(drawn(1, 12, 1, DIM)), torch.tensor([[0.2, 0.2, 0.2, 0.2, 0.2]])
+    for t, row in enumerate(h):
+        short.read(torch.full((1, DIM), math.nan))
+        for memory in (short, long):
+            memory.write(row, torch.tensor([t // 3]), wrong)
+        for name in ("label", "weight", "score"):
+            alike(short.read(h[0]), long.read(h[0]), name)
+
+
 def forms_of(x: torch.Tensor) -> list[torch.Tensor]:
     """The same numbers (1, d), lying in other ways."""
     wide = torch.full((3, 2 * x.shape[1]), math.nan)

@@ -221,24 +221,56 @@ def test_groups_made_at_once_are_those_made_one_by_one() -> None:
     label = np.array([5, 5, 7, 5, 7, 9, 9, 2, 2, 2, 2, 5])
     first = {int(y): int(np.flatnonzero(label == y)[0]) for y in label}
     group = np.array([first[int(y)] for y in label])
-    at_once = fast_groups.Groups(v, label, group)
-    grown = fast_groups.Groups(v[:0], label[:0], group[:0])
+    alpha = generator.uniform(size=12)
+    at_once = fast_groups.Groups(v, alpha, label, group)
+    grown = fast_groups.Groups(v[:0], alpha[:0], label[:0], group[:0])
     for y in (9, 5, 3, 7, 2):
         cells = np.flatnonzero(label == y) if y != 3 else np.array([0])
-        grown.update(y, cells, v, group)
-    grown.update(3, np.array([], int), v, group)
+        grown.update(y, cells, v, alpha, group)
+    grown.update(3, np.array([], int), v, alpha, group)
     h = generator.normal(size=4)
-    dot = v @ h
-    cosine = dot / np.linalg.norm(v, axis=1) / np.linalg.norm(h)
-    a, b = (x.read(v, dot, cosine, 3.0) for x in (at_once, grown))
+    dot = v @ (h / np.linalg.norm(h))
+    cosine = dot / np.linalg.norm(v, axis=1)
+    a, b = (x.read(v, dot, 3.0) for x in (at_once, grown))
     order, other = np.argsort(at_once.lead), np.argsort(grown.lead)
     assert np.array_equal(at_once.lead[order], grown.lead[other])
-    for name in ("dot", "size"):
+    for name in ("strength", "dot", "size"):
         assert np.allclose(getattr(a, name)[order], getattr(b, name)[other])
     for column, lead in zip(order, at_once.lead[order], strict=True):
         w = np.exp(3.0 * cosine) * (group == lead)
-        M = (w / w.sum()) @ v
-        assert np.allclose([a.dot[column], a.size[column]], [M @ h, np.linalg.norm(M)])
+        w /= w.sum()
+        told = [a.strength[column], a.dot[column], a.size[column]]
+        assert np.allclose(told, [w @ alpha, w @ dot, np.linalg.norm(w @ v)])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_each_cell_has_its_place_while_labels_come_and_go(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    v, alpha = generator.normal(size=(40, 3)), generator.uniform(size=40)
+    label = np.full(40, -1)
+    groups = fast_groups.Groups(v[:0], alpha[:0], label[:0], label[:0])
+    for _ in range(200):
+        cell, y = generator.integers(40), generator.integers(-1, 9)
+        before, label[cell] = label[cell], y
+        v[cell], alpha[cell] = generator.normal(size=3), generator.uniform()
+        for changed in {int(before), int(y)} - {-1}:
+            own = np.flatnonzero(label == changed)
+            if len(own) or changed == before:
+                groups.update(changed, own, v, alpha, np.arange(40))
+        member, known, gram = groups.tables
+        assert sorted(member[member >= 0]) == np.flatnonzero(label >= 0).tolist()
+        known[3].reshape(-1)[groups.place[label >= 0]] = 1  # what a read does
+        nothing, inverse, strength, room = known[..., : len(groups)]
+        there, cells = groups.there, groups.member[groups.there]
+        lengths = np.linalg.norm(v[cells], axis=1)
+        assert not nothing[there].any() and (nothing[~there] == -np.inf).all()
+        assert np.allclose(inverse[there] * lengths, 1) and not inverse[~there].any()
+        assert np.array_equal(strength[there], alpha[cells]) and not strength[~there].any()
+        assert room[there].all() and not room[~there].any()
+        for t, u in np.ndindex(*gram.shape[:2]):
+            both = there[t] & there[u]
+            a, b = (v[groups.member[rank, both]] for rank in (t, u))
+            assert np.allclose(gram[t, u, : len(groups)][both], (a * b).sum(axis=1))
 
 
 # ---------------------------------------------------------------- mixture and margin
@@ -364,5 +396,5 @@ def test_what_is_found_once_is_kept() -> None:
 def test_a_label_with_thousands_of_cells_has_no_table_of_their_products() -> None:
     v = np.zeros((20_000, 2), dtype=np.float32)
     same = np.zeros(len(v), dtype=np.int64)
-    groups = fast_groups.Groups(v, same, same)
-    assert not groups.readable and groups.tables[1].size == 0
+    groups = fast_groups.Groups(v, v[:, 0], same, same)
+    assert not groups.readable and all(table.size == 0 for table in groups.tables)

@@ -36,13 +36,12 @@ class GroupedCells:
         Whether reads tell how labels came so far.
     """
 
-    __slots__ = ("_now", "_spare", "cells", "shape", "tensor", "watched")
+    __slots__ = ("_now", "cells", "shape", "tensor", "watched")
 
     def __init__(self, cells: OneStream, v: Tensor, watched: bool) -> None:
         self.cells, self.watched = cells, watched
         self.tensor, self.shape = v, (1, v.shape[2])
         self._now: weakref.ref[_Moment] | None = None
-        self._spare = np.empty(0, np.float32)  # room for the products of a read
 
     def __reduce__(self) -> Any:
         """No copy of it looks at the bytes of the copied memory, so that is found out anew."""
@@ -56,18 +55,17 @@ class GroupedCells:
         """Eq. 2 and 3 for ``h`` (d,)."""
         cells, groups = self.cells, self.cells.kept.groups
         assert groups is not None
-        if len(self._spare) < used:
-            self._spare = np.empty(len(cells.alpha), np.float32)
+        member, known, gram = groups.tables
         # In one piece: several large ones, freed one by one, go back to the system every time.
-        told = np.empty(used + 4 * len(groups), np.float32)
-        weight, of_labels = told[:used], told[used:].reshape(4, -1)
-        known = (cells.v, cells.kept.size[0], cells.alpha, *groups.tables)
-        read_groups(*known, h, lam, delta, self._spare[:used], weight, of_labels)
+        places, place = member.size, groups.place[:used]
+        told = np.empty(places + 4 * len(groups), np.float32)
+        shares, of_labels = told[:places].reshape(member.shape), told[places:].reshape(4, -1)
+        read_groups(cells.v, place, member, known, gram, h, lam, delta, shares, of_labels)
         moment = None if self._now is None else self._now()
         if moment is None:
             moment = _Moment(cells, used, int(time), self.watched)
             self._now = weakref.ref(moment)
-        return GroupedRead(moment, weight, of_labels)
+        return GroupedRead(moment, shares, of_labels)
 
     def settle(self) -> None:
         """Something is about to change the cells: reads that are still held get their copies."""
@@ -92,6 +90,7 @@ class _Moment:
             assert cells.kept.groups is not None
             self.kept = {name: getattr(cells, name)[:k].copy() for name in _TOLD}
             self.kept["lead"] = cells.kept.groups.lead.copy()
+            self.kept["place"] = cells.kept.groups.place[:k].copy()
             if self.watched:
                 cells.used = k
                 self.past = cells.past(self.time)
@@ -105,20 +104,20 @@ class GroupedRead(MemoryRead):
     ----------
     moment
         The cells as they were.
-    weights
-        (K,) Eq. 2's shares of the cells.
+    shares
+        (T, Y+) Eq. 2's shares of the cells, at their places.
     of_labels
         (4, Y) Eq. 2's alpha, the cosine of h with M, the length of M, and Eq. 3's s.
     """
 
     moment: _Moment
-    weights: Array
+    shares: Array
     of_labels: Array
 
-    def __init__(self, moment: _Moment, weights: Array, of_labels: Array) -> None:
+    def __init__(self, moment: _Moment, shares: Array, of_labels: Array) -> None:
         # Past the guard that makes reads unchangeable.
         own = self.__dict__
-        own["moment"], own["weights"], own["of_labels"] = moment, weights, of_labels
+        own["moment"], own["shares"], own["of_labels"] = moment, shares, of_labels
 
     def _at_cells(self, values: Array) -> Tensor:
         """Values (Y, …) of the labels at their leading cells, (1, K, …)."""
@@ -144,7 +143,7 @@ class GroupedRead(MemoryRead):
     @cached_property
     def weight(self) -> Tensor:
         """(1, K)."""
-        return tensor(self.weights)
+        return tensor(self.shares.reshape(-1)[self.moment.keep()["place"]])
 
     @cached_property
     def score(self) -> Tensor:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from labelmem.compiled import exp, fill, kernel, largest, log
-from labelmem.compiled.read import TINY, direction, products, unit_of
+from labelmem.compiled.read import TINY, direction
 
 __all__ = ["read_groups"]
 
@@ -23,26 +23,23 @@ _ONE = 2.0**40  # what one counts as where shares are added up as whole numbers
 
 
 @kernel
-def _pick(
-    cells: Any, product: Any, length: Any, alpha: Any, dot: Any, size: Any, strength: Any
-) -> None:
-    """What is known of one cell of each label (Y,); what is scattered is picked up once.
+def _products(v: Any, unit: Any, place: Any, dot: Any) -> None:
+    """Of the cells with a vector (d,), each put at the cell's ``place`` (K,) in the table ``dot``.
 
-    Where there is no cell, of any one: its share is zero, and to ask whether it is there takes
-    longer.
+    Here the cells are waited for; to pick the products up by label afterwards takes its own time.
     """
-    for y in range(len(dot)):
-        cell = max(cells[y], 0)
-        dot[y], size[y], strength[y] = product[cell], length[cell], alpha[cell]
+    for i in range(len(place)):
+        found = np.float32(0.0)
+        for j in range(len(unit)):
+            found += v[i, j] * unit[j]
+        dot[place[i]] = found
 
 
 @kernel
-def _exponents(cells: Any, dot: Any, size: Any, lam: np.float32, x: Any, top: Any) -> None:
+def _exponents(nothing: Any, dot: Any, inverse: Any, lam: np.float32, x: Any, top: Any) -> None:
     """Eq. 2's exponents for one cell of each label (Y,), and the largest so far."""
     for y in range(len(x)):
-        x[y] = lam * dot[y] / max(size[y], TINY)
-    for y in range(len(x)):
-        x[y] = x[y] if cells[y] >= 0 else _NOTHING
+        x[y] = lam * dot[y] * inverse[y] + nothing[y]
     for y in range(len(x)):
         top[y] = max(top[y], x[y])
 
@@ -63,14 +60,6 @@ def _add(share: Any, values: Any, out: Any) -> None:
 
 
 @kernel
-def _spread(cells: Any, share: Any, weight: Any) -> None:
-    """The shares of the cells where they lie."""
-    for y in range(len(cells)):
-        if cells[y] >= 0:
-            weight[cells[y]] = share[y]
-
-
-@kernel
 def _squares(times: np.float32, a: Any, b: Any, gram: Any, square: Any, reach: Any) -> None:
     """Add to the squared lengths of M (Y,), and to what they would be if nothing cancelled."""
     for y in range(len(square)):
@@ -80,15 +69,14 @@ def _squares(times: np.float32, a: Any, b: Any, gram: Any, square: Any, reach: A
 
 
 @kernel
-def _true_square(v: Any, dim: int, member: Any, y: int, held: Any, at: int) -> np.float32:
+def _true_square(v: Any, member: Any, share: Any, y: int) -> np.float32:
     """The squared length of a label's M, added up."""
     square = np.float32(0.0)
-    for j in range(dim):
+    for j in range(v.shape[1]):
         entry = np.float32(0.0)
         for t in range(len(member)):
-            cell = member[t, y]
-            if cell >= 0:
-                entry += held[t, at] * unit_of(v, cell, dim) * np.float32(v[cell, j])
+            if member[t, y] >= 0:
+                entry += share[t, y] * v[member[t, y], j]
         square += entry * entry
     return square
 
@@ -120,50 +108,43 @@ def _scores(x: Any) -> None:
 @kernel
 def _read_block(
     v: Any,
-    dim: int,
-    product: Any,
-    length: Any,
-    alpha: Any,
     member: Any,
+    known: Any,
     gram: Any,
     first: int,
     lam: np.float32,
-    spare: Any,
-    weight: Any,
+    shares: Any,
     strength: Any,
     cosine: Any,
     size: Any,
 ) -> None:
-    """Eq. 2 for the labels (Y,) from the column ``first`` on; ``spare`` (3, T, Y+) is used up."""
+    """Eq. 2 for the labels (Y,) from the column ``first`` on."""
     labels, most, zero = len(size), len(member), np.float32(0.0)
-    held, dots, strengths = spare[0], spare[1], spare[2]
     end = first + labels
-    top, whole = np.full(labels, _NOTHING), np.empty(labels, np.float32)
+    nothing, inverse, alpha, dot = known[0], known[1], known[2], known[3]
+    top, whole = np.full(labels, _NOTHING), np.full(labels, zero)
     for t in range(most):
-        cells, dot, strong = member[t, first:end], dots[t, :labels], strengths[t, :labels]
-        _pick(cells, product, length, alpha, dot, whole, strong)
-        _exponents(cells, dot, whole, lam, held[t, :labels], top)
-    fill(whole, zero)
+        of_cell = (nothing[t, first:end], dot[t, first:end], inverse[t, first:end])
+        _exponents(*of_cell, lam, shares[t, first:end], top)
     for t in range(most):
-        _powers(held[t, :labels], top, whole)
+        _powers(shares[t, first:end], top, whole)
     reach = top
     for x in (strength, cosine, size, reach):
         fill(x, zero)
     for t in range(most):
-        share = held[t, :labels]
+        share = shares[t, first:end]
         for y in range(labels):
             share[y] /= whole[y]
-        _spread(member[t, first:end], share, weight)
-        _add(share, strengths[t, :labels], strength)
-        _add(share, dots[t, :labels], cosine)
+        _add(share, alpha[t, first:end], strength)
+        _add(share, dot[t, first:end], cosine)
         _squares(np.float32(1.0), share, share, gram[t, t, first:end], size, reach)
         for u in range(t):
-            between = gram[t, u, first:end]
-            _squares(np.float32(2.0), share, held[u, :labels], between, size, reach)
+            other, between = shares[u, first:end], gram[t, u, first:end]
+            _squares(np.float32(2.0), share, other, between, size, reach)
     for y in range(labels):
         # Where a label's cells cancel, little is left of the products but their rounding.
         if size[y] < _CANCELS * reach[y]:
-            size[y] = _true_square(v, dim, member, first + y, held, y)
+            size[y] = _true_square(v, member, shares, first + y)
     for y in range(labels):
         size[y] = np.float32(math.sqrt(max(size[y], zero)))
     for y in range(labels):
@@ -173,35 +154,28 @@ def _read_block(
 @kernel
 def read_groups(
     v: Any,
-    length: Any,
-    alpha: Any,
+    place: Any,
     member: Any,
+    known: Any,
     gram: Any,
     h: Any,
     lam: float,
     delta: float,
-    product: Any,
-    weight: Any,
+    shares: Any,
     of_labels: Any,
 ) -> None:
-    """Eq. 2 and 3: of cells their ``weight`` (K,), ``of_labels`` (4, Y) all the rest.
+    """Eq. 2 and 3: the cells' ``shares`` (T, Y+) at their places, ``of_labels`` (4, Y) the rest.
 
-    That is their alpha, the cosine of h with M, the length of M, and s. ``member`` (T, Y+) has the
-    positions of the labels' cells, -1 after the last, ``gram`` (T, T, Y+) their products with each
-    other. ``product`` (K,) is used up.
+    That is their alpha, the cosine of h with M, the length of M, and s. What is known of the cells
+    is as :class:`labelmem.fast.groups.Groups` has it, of as many cells as ``place`` (K,) is long.
     """
     strength, cosine, size, score = of_labels[0], of_labels[1], of_labels[2], of_labels[3]
-    k, labels, dim = len(weight), len(score), len(h)
-    lam32, delta32 = np.float32(lam), np.float32(delta)
-    products(v, direction(h), product)
-    if v.shape[1] > dim:
-        for i in range(k):
-            product[i] *= unit_of(v, i, dim)
-    spare = np.empty((3, len(member), _BLOCK), np.float32)
+    labels, lam32, delta32 = len(score), np.float32(lam), np.float32(delta)
+    _products(v, direction(h), place, known[3].reshape(-1))
     for first in range(0, labels, _BLOCK):
         end = min(first + _BLOCK, labels)
-        told = (weight, strength[first:end], cosine[first:end], size[first:end])
-        _read_block(v, dim, product, length, alpha, member, gram, first, lam32, spare, *told)
+        told = (shares, strength[first:end], cosine[first:end], size[first:end])
+        _read_block(v, member, known, gram, first, lam32, *told)
         _log_scores(cosine[first:end], strength[first:end], lam32, delta32, score[first:end])
     if labels:
         _scores(score)

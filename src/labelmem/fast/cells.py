@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Kept", "OneStream", "Past", "Seen"]
 
+_GROUPED = ("v", "alpha", "label", "group")
 _IN_CACHE = 2**24  # bytes of cells up to which a blocked product is faster than a streaming one
 
 
@@ -128,7 +129,7 @@ class OneStream:
             if used:
                 self._refresh(np.arange(used))
             if config.cells_per_label != 1:
-                kept.groups = Groups(self.v[:used], self.label[:used], self.group[:used])
+                kept.groups = Groups(*(getattr(self, name)[:used] for name in _GROUPED))
         self.kept = kept
 
     def __getattr__(self, name: str) -> Array:
@@ -166,10 +167,10 @@ class OneStream:
         size, length = self.kept.size[:, :k].T, np.sqrt(h @ h)
         dots = self._dots(h / length if length > 0 else h)
         dot = dots[0] if len(dots) == 1 else dots.sum(axis=0)
+        if self.kept.groups is not None:
+            return self._read_groups(self.kept.groups, dot, lam, delta)
         cosine = self._length(slice(k))
         np.divide(dot, cosine, out=cosine)  # in place where it can be: new pages cost as much
-        if self.kept.groups is not None:
-            return self._read_groups(self.kept.groups, dot, cosine, lam, delta)
         strength = self.alpha[:k].copy()
         x = _log(strength)
         x *= delta
@@ -201,23 +202,19 @@ class OneStream:
         cosine: Array = np.divide(dots, both, out=np.zeros_like(both), where=both > 0)
         return cosine
 
-    def _read_groups(
-        self, groups: Groups, dot: Array, cosine: Array, lam: float, delta: float
-    ) -> Seen:
+    def _read_groups(self, groups: Groups, dot: Array, lam: float, delta: float) -> Seen:
         k = self.used
-        read = groups.read(self.v, dot, cosine, lam)
-        member = groups.member
-        strength = (read.weight * self.alpha[member]).sum(axis=0)
+        read = groups.read(self.v, dot, lam)
         cosine = read.dot / np.where(read.size > 0, read.size, np.inf)
-        x = lam * cosine + delta * _log(strength)
+        x = lam * cosine + delta * _log(read.strength)
         # Added up in the order of the cells: that of the columns is forgotten by a saved stream.
         at_cells = np.full(k, -np.inf, x.dtype)
         at_cells[groups.lead] = x
         score = softmax(at_cells)[groups.lead]
         weight = np.empty(k + 1, score.dtype)  # where there is no cell the last place is meant
-        weight[member] = read.weight
-        weight, size = weight[:k], read.size[:, None]
-        return Seen(weight, groups.lead.copy(), score, strength, cosine, cosine[:, None], size)
+        weight[groups.member] = read.weight
+        of_labels = (score, read.strength, cosine, cosine[:, None], read.size[:, None])
+        return Seen(weight[:k], groups.lead.copy(), *of_labels)
 
     def past(self, time: int) -> Past:
         """How the labels came so far, at the ``time`` of the latest observation."""
@@ -257,7 +254,7 @@ class OneStream:
                 self.born[weakest] = born  # an overwritten cell keeps its place in the order
         self._refresh(changed)
         if self.kept.groups is not None:
-            self.kept.groups.update(y, changed, self.v, self.group)
+            self.kept.groups.update(y, changed, self.v, self.alpha, self.group)
 
     def _may_add(self, count: int) -> bool:
         most, capacity = self.config.cells_per_label, self.config.capacity
@@ -303,7 +300,7 @@ class OneStream:
             rest = rest[rest != slot]
             if len(rest) and self.group[slot] == slot:  # another cell leads from now on
                 self.group[rest] = rest[0]
-            self.kept.groups.update(label, rest, self.v, self.group)
+            self.kept.groups.update(label, rest, self.v, self.alpha, self.group)
         return slot
 
     def _place(self, slot: int, h: Array, y: int, lead: int, time: int) -> None:

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from labelmem.fast import Array, softmax
+from labelmem.fast import TINY, Array, softmax
 
 __all__ = ["GroupRead", "Groups"]
 
 _MOST = 16  # cells of a label, beyond which the table would cost more than a second pass
 _CANCELS = 0.02  # below this share of its cells' lengths, the length of M is taken from M itself
+_NO_CELL = np.array([-np.inf, 0.0, 0.0, 0.0])[:, None, None]  # what is known where there is none
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,8 @@ class GroupRead:
 
     weight: Array
     """(T, Y) the cells' shares, 0 where there is no cell."""
+    strength: Array
+    """(Y,) Eq. 2's alpha."""
     dot: Array
     """(Y,) h with M."""
     size: Array
@@ -32,17 +35,17 @@ class GroupRead:
 
 
 class Groups:
-    """The labels that own cells, in columns, with their cells' positions and products.
+    """The labels that own cells, in columns, with what reads need of their cells.
 
     Parameters
     ----------
-    v
-        (K, d) the cells' contents.
+    v, alpha
+        (K, d) the cells' contents and (K,) their weights.
     label, group
         (K,) the cells' labels and the positions of their leading cells.
     """
 
-    def __init__(self, v: Array, label: Array, group: Array) -> None:
+    def __init__(self, v: Array, alpha: Array, label: Array, group: Array) -> None:
         order = np.argsort(label, kind="stable")
         names, first, count = np.unique(label[order], return_index=True, return_counts=True)
         rank = np.arange(len(order)) - np.repeat(first, count)
@@ -53,17 +56,21 @@ class Groups:
             rows = 0  # such a table would grow with the square of a label's cells
         self._column = dict(zip(names.tolist(), range(len(names)), strict=True))
         self._name, self._lead = names, group[order[first]] if len(names) else names
+        self._place = np.zeros(len(v), np.intp)
         self._member = np.full((rows, len(names)), -1)
-        self._nothing = np.full((rows, len(names)), -np.inf, v.dtype)
+        self._known = np.tile(_NO_CELL.astype(v.dtype), (1, rows, len(names)))
         self._gram = np.zeros((rows, rows, len(names)), v.dtype)
         if not self.readable:
             return
-        self._member[rank, column], self._nothing[rank, column] = order, 0
+        self._member[rank, column] = order
+        self._find_places(np.arange(len(names)))
         for i in range(rows):
+            both = self._member[i] >= 0  # ranks are filled from the first
+            cells = self._member[i, both]
             for j in range(i + 1):
-                both = self._nothing[i] == 0  # ranks are filled from the first
-                a, b = v[self._member[i, both]], v[self._member[j, both]]
-                self._gram[i, j, both] = self._gram[j, i, both] = np.einsum("kd,kd->k", a, b)
+                products = np.einsum("kd,kd->k", v[cells], v[self._member[j, both]])
+                self._gram[i, j, both] = self._gram[j, i, both] = products
+            self._known[:, i, both] = _known(self._gram[i, i, both], alpha[cells])
 
     def __len__(self) -> int:
         return len(self._column)
@@ -79,17 +86,27 @@ class Groups:
         return self._member[:, : len(self)]
 
     @property
-    def tables(self) -> tuple[Array, Array]:
-        """(T, Y+) positions and (T, T, Y+) products, with the columns that are spare."""
-        return self._member, self._gram
+    def place(self) -> Array:
+        """(K+,) the cells' places in a table (T, Y+), counted row after row."""
+        return self._place
+
+    @property
+    def tables(self) -> tuple[Array, Array, Array]:
+        """What reads look up, with the columns that are spare.
+
+        The cells' positions (T, Y+); what is known of them (4, T, Y+): 0, or minus infinity where
+        there is no cell, one over its length, its weight, and room for its product with h; and
+        their products with each other (T, T, Y+).
+        """
+        return self._member, self._known, self._gram
 
     @property
     def there(self) -> Array:
         """(T, Y) whether there is such a cell."""
-        held: Array = self._nothing[:, : len(self)] == 0
+        held: Array = self.member >= 0
         return held
 
-    def update(self, label: int, cells: Array, v: Array, group: Array) -> None:
+    def update(self, label: int, cells: Array, v: Array, alpha: Array, group: Array) -> None:
         """The cells of the label are now those at the given positions."""
         rows = len(cells)
         self.readable &= rows <= _MOST
@@ -99,14 +116,20 @@ class Groups:
             self._remove(label)
             return
         column = self._column.setdefault(label, len(self._column))
-        self._make_room(rows, column + 1)
+        self._make_room(rows, column + 1, len(v))
         self._name[column], self._lead[column] = label, group[cells[0]]
-        self._member[:, column], self._nothing[:, column] = -1, -np.inf
-        self._member[:rows, column], self._nothing[:rows, column] = cells, 0
+        self._member[:rows, column], self._member[rows:, column] = cells, -1
+        self._place[cells] = np.arange(rows) * self._member.shape[1] + column
         own = v[cells]
-        for i in range(rows):
-            products = np.einsum("kd,d->k", own, own[i])
-            self._gram[:rows, i, column] = self._gram[i, :rows, column] = products
+        self._gram[:rows, :rows, column] = products = np.einsum("id,jd->ij", own, own)
+        self._known[:, :rows, column] = _known(products.diagonal(), alpha[cells])
+        self._known[:, rows:, column] = _NO_CELL[:, 0]
+
+    def _find_places(self, columns: Array) -> None:
+        """The cells of these columns have new places."""
+        rows, width = self._member.shape
+        cells, places = self._member[:, columns], np.arange(rows)[:, None] * width + columns
+        self._place[cells[cells >= 0]] = places[cells >= 0]
 
     def _remove(self, label: int) -> None:
         """The last column takes the place of the one that goes."""
@@ -114,23 +137,32 @@ class Groups:
         last = len(self._column)
         if gone != last:
             self._column[int(self._name[last])] = gone
-            for table in (self._name, self._lead, self._member, self._nothing, self._gram):
+            for table in (self._name, self._lead, *self.tables):
                 table[..., gone] = table[..., last]
+            self._find_places(np.array([gone]))
+        self._member[:, last], self._known[..., last] = -1, _NO_CELL[:, 0]
 
-    def _make_room(self, rows: int, columns: int) -> None:
+    def _make_room(self, rows: int, columns: int, cells: int) -> None:
+        if cells > len(self._place):
+            self._place = np.pad(self._place, (0, cells - len(self._place)))
         below = (0, max(0, rows - self._member.shape[0]))
         have = self._member.shape[1]
         more = (0, max(4, have // 8) if columns > have else 0)
         if below[1] or more[1]:
             self._name, self._lead = np.pad(self._name, more), np.pad(self._lead, more)
             self._member = np.pad(self._member, (below, more), constant_values=-1)
-            self._nothing = np.pad(self._nothing, (below, more), constant_values=-np.inf)
             self._gram = np.pad(self._gram, (below, below, more))
+            known = np.tile(_NO_CELL.astype(self._known.dtype), (1, *self._member.shape))
+            known[:, : self._known.shape[1], :have] = self._known
+            self._known = known
+            self._find_places(np.arange(have))
 
-    def read(self, v: Array, dot: Array, cosine: Array, lam: float) -> GroupRead:
-        """Eq. 2, given the products (K,) of the cells with h and their cosines."""
+    def read(self, v: Array, product: Array, lam: float) -> GroupRead:
+        """Eq. 2, given the products (K,) of the cells with h, which has length one."""
         member, labels = self.member, len(self)
-        weight = softmax(lam * cosine[member] + self._nothing[:, :labels])
+        nothing, inverse, alpha, _ = self._known[..., :labels]
+        dot = product[member]
+        weight = softmax(lam * dot * inverse + nothing)
         square, reach = np.zeros(labels, dot.dtype), np.zeros(labels, dot.dtype)
         for i, w in enumerate(weight):
             own = w * w * self._gram[i, i, :labels]
@@ -144,4 +176,14 @@ class Groups:
         for column in np.flatnonzero(square < _CANCELS * reach):
             M = weight[:, column].dot(v[member[:, column]])
             square[column] = M @ M
-        return GroupRead(weight, (weight * dot[member]).sum(axis=0), np.sqrt(square))
+        strength, dot = (weight * alpha).sum(axis=0), (weight * dot).sum(axis=0)
+        return GroupRead(weight, strength, dot, np.sqrt(square))
+
+
+def _known(squares: Array, alpha: Array) -> Array:
+    """(4, K) what reads need of cells, given their squared lengths (K,) and weights (K,)."""
+    known = np.zeros((4, len(alpha)), alpha.dtype)
+    # The product with a zero cell is zero, and so is its cosine, whatever its length counts as.
+    known[1] = 1 / np.maximum(np.sqrt(squares), TINY[alpha.dtype])
+    known[2] = alpha
+    return known
