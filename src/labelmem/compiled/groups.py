@@ -17,7 +17,7 @@ from labelmem.compiled.read import TINY, direction
 __all__ = ["read_groups"]
 
 _CANCELS = np.float32(0.02)  # below this share of its cells' lengths, M's length is taken from M
-_BLOCK = 512
+_BLOCK = 1024
 _NOTHING = np.float32(-math.inf)
 _ONE = 2.0**40  # what one counts as where shares are added up as whole numbers
 
