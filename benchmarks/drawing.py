@@ -6,8 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+NAMES = {"dim": "dimension of h", "hidden": "hidden units of the combiner"}
 COLOURS = ("#555555", "#0072b2", "#d55e00", "#009e73")
-WIDE, HIGH, EDGE = 230, 190, 42
+WIDE, HIGH, EDGE = 240, 190, 54
 
 
 def drawn(rows: Sequence[dict[str, Any]]) -> str:
@@ -39,15 +40,15 @@ def panel(
     first, last = math.log10(sizes[0]), math.log10(sizes[-1])
 
     def across(size: float) -> float:
-        return left + EDGE + (math.log10(size) - first) / (last - first) * (WIDE - EDGE - 16)
+        return left + EDGE + (math.log10(size) - first) / (last - first) * (WIDE - EDGE - 20)
 
     def up(us: float) -> float:
         return HIGH - 24 - (math.log10(us) - span[0]) / (span[1] - span[0]) * (HIGH - 48)
 
-    lines = [f'<text x="{left + EDGE}" y="14" font-weight="bold">{name}</text>']
+    lines = [f'<text x="{left + EDGE}" y="14" font-weight="bold">{NAMES.get(name, name)}</text>']
     for power in range(math.ceil(span[0]), math.floor(span[1]) + 1):
         y = up(10**power)
-        ends = f'x1="{left + EDGE}" x2="{left + WIDE - 16}" y1="{y:.1f}" y2="{y:.1f}"'
+        ends = f'x1="{left + EDGE}" x2="{left + WIDE - 20}" y1="{y:.1f}" y2="{y:.1f}"'
         lines.append(f'<line {ends} stroke="#dddddd"/>')
         text = f'x="{left + EDGE - 4}" y="{y + 3:.1f}" text-anchor="end"'
         lines.append(f"<text {text}>{10**power:,} µs</text>")
