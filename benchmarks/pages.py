@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from step_parts import AFTER, BEFORE
+
 Row = dict[str, Any]
 RIVALS = ("FAISS IVF", "hnswlib", "usearch", "river's kNN")
 PLAIN = ", specification"
 
 
-def pages(rows: Sequence[Row]) -> str:
-    """Reads, steps, whole steps and rivals, one table after another."""
+def pages(rows: Sequence[Row], parts_of_steps: Sequence[Row]) -> str:
+    """Reads, steps, their parts, whole steps and rivals, one table after another."""
     known = [row for row in rows if row["us"] is not None]
     tasks = (rivals(known, "neighbours"), rivals(known, "labels"))
-    parts = (reads(known), steps(known), whole_steps(known), *tasks)
+    own = (steps(known), step_parts(parts_of_steps), whole_steps(known))
+    parts = (reads(known), *own, *tasks)
     return "\n\n".join("\n".join(part) for part in parts)
 
 
@@ -61,6 +64,17 @@ def steps(rows: Sequence[Row]) -> list[str]:
             for row in mine
         ],
     )
+
+
+def step_parts(rows: Sequence[Row]) -> list[str]:
+    """Microseconds of the parts of a step before and after."""
+    names = list(dict.fromkeys(row["step"] for row in rows))
+    found = {(row["part"], row["step"], row["way"]): f"{row['us']:,.0f}" for row in rows}
+    lines = [
+        (part, *(f"{found[part, name, BEFORE]} → {found[part, name, AFTER]}" for name in names))
+        for part in dict.fromkeys(row["part"] for row in rows)
+    ]
+    return table(("part (µs)", *names), lines)
 
 
 def whole_steps(rows: Sequence[Row]) -> list[str]:

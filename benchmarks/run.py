@@ -30,6 +30,7 @@ from reads import reads
 from rich.console import Console
 from rich.table import Table
 from rivals import rivals
+from step_parts import step_parts
 from steps import steps
 
 Row = dict[str, Any]
@@ -99,7 +100,8 @@ def main() -> None:
         else:
             table.add_row(row["what"], f"{row['us']:,.0f}", f"{row['ratio']:.2f}", row["over"])
     Console().print(table)
-    print(pages(rows))
+    parts = apart(step_parts)
+    print(pages(rows, parts))
     grown = growth() if given.growth else []
     if given.growth:
         given.growth.write_text(drawn(grown))
@@ -114,6 +116,7 @@ def main() -> None:
         "load": load,
         "versions": versions,
         "rows": rows,
+        "parts": parts,
         "growth": grown,
     }
     given.json.parent.mkdir(parents=True, exist_ok=True)

@@ -96,12 +96,12 @@ def costs(
                     live.observe(token)
                     times[name].append((forward, time.thread_time() - start - forward))
     return {
-        name: Cost(*(1e6 * _usual(part) for part in zip(*each, strict=True)))
+        name: Cost(*(1e6 * usual(part) for part in zip(*each, strict=True)))
         for name, each in times.items()
     }
 
 
-def _usual(times: Sequence[float]) -> float:
+def usual(times: Sequence[float]) -> float:
     """The mean without the slowest in fifty: steps that now and then do more must count."""
     kept = sorted(times)[: len(times) - len(times) // 50]
     return statistics.fmean(kept)
