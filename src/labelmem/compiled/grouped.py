@@ -57,9 +57,9 @@ class GroupedCells:
         assert groups is not None
         member, known, gram = groups.tables
         # In one piece: several large ones, freed one by one, go back to the system every time.
-        places, place = member.size, groups.place[:used]
-        told = np.empty(places + 4 * len(groups), np.float32)
-        shares, of_labels = told[:places].reshape(member.shape), told[places:].reshape(4, -1)
+        room, place = member.size, groups.place[:used]
+        told = np.empty(room + 4 * len(groups), np.float32)
+        shares, of_labels = told[:room].reshape(member.shape), told[room:].reshape(4, -1)
         read_groups(cells.v, place, member, known, gram, h, lam, delta, shares, of_labels)
         moment = None if self._now is None else self._now()
         if moment is None:
