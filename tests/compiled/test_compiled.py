@@ -21,6 +21,7 @@ from labelmem import LabeledMemory, MemoryConfig
 from labelmem import functional as F
 from labelmem.errors import InputError
 from labelmem.fast import plainly, uncompiled
+from labelmem.fast.cells import Kept
 
 pytest.importorskip("numba")
 
@@ -28,6 +29,7 @@ from labelmem import compiled
 from labelmem.compiled import mix as compiled_mix
 from labelmem.compiled import write as compiled_write
 from labelmem.compiled.cells import CompiledCells, CompiledRead
+from labelmem.compiled.grouped import GroupedRead
 from labelmem.compiled.label_drift import missed_by
 
 
@@ -220,10 +222,41 @@ def test_what_was_read_stays_when_cells_are_written_another_way(cells: int) -> N
         assert all(torch.equal(a, b) for a, b in zip(seen, after, strict=True))
 
 
+@pytest.mark.parametrize("blocks", [(), (2, 1), None])
+@pytest.mark.parametrize("capacity", [None, 45])
+def test_labels_with_many_cells_beside_others(
+    capacity: int | None, blocks: tuple[int, ...] | None
+) -> None:
+    config = MemoryConfig(margin=50.0, cells_per_label=None, capacity=capacity, evict="oldest")
+    short, long = (LabeledMemory(DIM, config, blocks=blocks, fast=fast) for fast in (True, False))
+    h, wrong = torch.from_numpy(drawn(3, 160, 1, DIM)), torch.eye(99)[98:]
+    crowded, reads = 0, []
+    for t, row in enumerate(h):
+        # Two labels get many cells; then others come, which at capacity take theirs away.
+        y = torch.tensor([t % 2 if t < 38 or t % 15 == 0 else 2 + t % 60])
+        reads.append((short.read(row), long.read(row)))
+        assert torch.equal(short.write(row, y, wrong), long.write(row, y, wrong))
+        assert isinstance(short._kept, Kept) and short._kept.groups is not None
+        crowded = max(crowded, len(short._kept.groups.crowds))
+    assert crowded == 2
+    for mine, theirs in reads:
+        assert blocks == (2, 1) or isinstance(mine, GroupedRead) or not len(mine.label[0])
+        for name in ("label", "alpha", "group", "age", "weight", "score", "strength", "cosine"):
+            alike(mine, theirs, name)
+        if mine.past is not None and theirs.past is not None:
+            for name in ("writes", "age", "since_first", "rates", "cosine", "size"):
+                told, expected = getattr(mine.past, name), getattr(theirs.past, name)
+                lead = mine.leads
+                assert torch.allclose(told[lead].double(), expected[lead].double(), atol=2e-5), name
+    again = LabeledMemory(DIM, config, blocks=blocks)
+    again.restore(short.tensors())
+    assert torch.equal(again.read(h[0]).score, short.read(h[0]).score)
+
+
 def test_a_read_of_something_that_is_not_finite_leaves_nothing_behind() -> None:
     config = MemoryConfig(margin=50.0, cells_per_label=2, capacity=5)
     short, long = (LabeledMemory(DIM, config, fast=fast) for fast in (True, False))
-    h, wrong = torch.from_numpy(drawn(1, 12, 1, DIM)), torch.tensor([[0.2, 0.2, 0.2, 0.2, 0.2]])
+    h, wrong = torch.from_numpy(drawn(1, 12, 1, DIM)), torch.eye(9)[8:]
     for t, row in enumerate(h):
         short.read(torch.full((1, DIM), math.nan))
         for memory in (short, long):

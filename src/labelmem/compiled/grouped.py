@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from labelmem.compiled.crowds import read_crowded
 from labelmem.compiled.groups import read_groups
 from labelmem.fast import Array, tensor
 from labelmem.fast.cells import OneStream, Past
@@ -55,12 +56,16 @@ class GroupedCells:
         """Eq. 2 and 3 for ``h`` (d,)."""
         cells, groups = self.cells, self.cells.kept.groups
         assert groups is not None
-        member, known, gram = groups.tables
+        room, crowds = groups.room, groups.crowds
         # In one piece: several large ones, freed one by one, go back to the system every time.
-        room, place = member.size, groups.place[:used]
-        told = np.empty(room + 4 * len(groups), np.float32)
-        shares, of_labels = told[:room].reshape(member.shape), told[room:].reshape(4, -1)
-        read_groups(cells.v, place, member, known, gram, h, lam, delta, shares, of_labels)
+        told = np.empty(len(room) + 4 * len(groups), np.float32)
+        shares, of_labels = told[: len(room)], told[len(room) :].reshape(4, -1)
+        known = (cells.v, groups.place[:used], *groups.tables, room)
+        if crowds:
+            many = (crowds.of_cell[:used], crowds.columns, cells.kept.size[0], cells.alpha)
+            read_crowded(*many, *known, h, lam, delta, shares, of_labels)
+        else:
+            read_groups(*known, h, lam, delta, shares, of_labels)
         moment = None if self._now is None else self._now()
         if moment is None:
             moment = _Moment(cells, used, int(time), self.watched)
@@ -105,7 +110,7 @@ class GroupedRead(MemoryRead):
     moment
         The cells as they were.
     shares
-        (T, Y+) Eq. 2's shares of the cells, at their places.
+        Eq. 2's shares of the cells, at their places.
     of_labels
         (4, Y) Eq. 2's alpha, the cosine of h with M, the length of M, and Eq. 3's s.
     """
@@ -143,7 +148,7 @@ class GroupedRead(MemoryRead):
     @cached_property
     def weight(self) -> Tensor:
         """(1, K)."""
-        return tensor(self.shares.reshape(-1)[self.moment.keep()["place"]])
+        return tensor(self.shares[self.moment.keep()["place"]])
 
     @cached_property
     def score(self) -> Tensor:

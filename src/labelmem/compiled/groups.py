@@ -14,7 +14,7 @@ import numpy as np
 from labelmem.compiled import exp, fill, kernel, largest, log
 from labelmem.compiled.read import TINY, direction
 
-__all__ = ["read_groups"]
+__all__ = ["log_scores", "read_groups", "read_tables", "scores"]
 
 _CANCELS = np.float32(0.02)  # below this share of its cells' lengths, M's length is taken from M
 _BLOCK = 1024
@@ -38,6 +38,8 @@ def _products(v: Any, unit: Any, place: Any, dot: Any) -> None:
 @kernel
 def _exponents(nothing: Any, dot: Any, inverse: Any, lam: np.float32, x: Any, top: Any) -> None:
     """Eq. 2's exponents for one cell of each label (Y,), and the largest so far."""
+    for y in range(len(x)):  # where there is no cell an earlier read may have left anything
+        dot[y] = dot[y] if nothing[y] == 0 else np.float32(0.0)
     for y in range(len(x)):
         x[y] = lam * dot[y] * inverse[y] + nothing[y]
     for y in range(len(x)):
@@ -82,14 +84,14 @@ def _true_square(v: Any, member: Any, share: Any, y: int) -> np.float32:
 
 
 @kernel
-def _log_scores(cosine: Any, strength: Any, lam: np.float32, delta: np.float32, score: Any) -> None:
+def log_scores(cosine: Any, strength: Any, lam: np.float32, delta: np.float32, score: Any) -> None:
     """Eq. 3 up to the softmax."""
     for y in range(len(score)):
         score[y] = lam * cosine[y] + delta * log(max(strength[y], TINY))
 
 
 @kernel
-def _scores(x: Any) -> None:
+def scores(x: Any) -> None:
     """Softmax over the labels, in place.
 
     Added up as whole numbers, whose sum is the same in any order: a saved stream forgets that of
@@ -111,6 +113,7 @@ def _read_block(
     member: Any,
     known: Any,
     gram: Any,
+    dot: Any,
     first: int,
     lam: np.float32,
     shares: Any,
@@ -121,7 +124,7 @@ def _read_block(
     """Eq. 2 for the labels (Y,) from the column ``first`` on."""
     labels, most, zero = len(size), len(member), np.float32(0.0)
     end = first + labels
-    nothing, inverse, alpha, dot = known[0], known[1], known[2], known[3]
+    nothing, inverse, alpha = known[0], known[1], known[2]
     top, whole = np.full(labels, _NOTHING), np.full(labels, zero)
     for t in range(most):
         of_cell = (nothing[t, first:end], dot[t, first:end], inverse[t, first:end])
@@ -152,30 +155,53 @@ def _read_block(
 
 
 @kernel
+def read_tables(
+    v: Any,
+    place: Any,
+    member: Any,
+    known: Any,
+    gram: Any,
+    dots: Any,
+    h: Any,
+    lam: np.float32,
+    delta: np.float32,
+    shares: Any,
+    of_labels: Any,
+) -> None:
+    """All of :func:`read_groups` up to the softmax over the labels."""
+    strength, cosine, size, score = of_labels[0], of_labels[1], of_labels[2], of_labels[3]
+    labels = len(score)
+    _products(v, direction(h), place, dots)
+    dot, share = dots[: member.size].reshape(member.shape), shares[: member.size]
+    share = share.reshape(member.shape)
+    for first in range(0, labels, _BLOCK):
+        end = min(first + _BLOCK, labels)
+        told = (share, strength[first:end], cosine[first:end], size[first:end])
+        _read_block(v, member, known, gram, dot, first, lam, *told)
+        log_scores(cosine[first:end], strength[first:end], lam, delta, score[first:end])
+
+
+@kernel
 def read_groups(
     v: Any,
     place: Any,
     member: Any,
     known: Any,
     gram: Any,
+    dots: Any,
     h: Any,
     lam: float,
     delta: float,
     shares: Any,
     of_labels: Any,
 ) -> None:
-    """Eq. 2 and 3: the cells' ``shares`` (T, Y+) at their places, ``of_labels`` (4, Y) the rest.
+    """Eq. 2 and 3: the cells' ``shares`` at their places, ``of_labels`` (4, Y) all the rest.
 
     That is their alpha, the cosine of h with M, the length of M, and s. What is known of the cells
-    is as :class:`labelmem.fast.groups.Groups` has it, of as many cells as ``place`` (K,) is long.
+    is as :class:`labelmem.fast.groups.Groups` has it, of as many cells as ``place`` (K,) is long;
+    ``dots`` is its room.
     """
-    strength, cosine, size, score = of_labels[0], of_labels[1], of_labels[2], of_labels[3]
-    labels, lam32, delta32 = len(score), np.float32(lam), np.float32(delta)
-    _products(v, direction(h), place, known[3].reshape(-1))
-    for first in range(0, labels, _BLOCK):
-        end = min(first + _BLOCK, labels)
-        told = (shares, strength[first:end], cosine[first:end], size[first:end])
-        _read_block(v, member, known, gram, first, lam32, *told)
-        _log_scores(cosine[first:end], strength[first:end], lam32, delta32, score[first:end])
-    if labels:
-        _scores(score)
+    given = (v, place, member, known, gram, dots, h, np.float32(lam), np.float32(delta))
+    read_tables(*given, shares, of_labels)
+    if of_labels.shape[1]:
+        scores(of_labels[3])

@@ -143,7 +143,12 @@ class OneStream:
     @property
     def readable(self) -> bool:
         """Whether a read is faster here than it is in the specification."""
-        return self.kept.groups is None or (self.kept.groups.readable and len(self._blocks) == 1)
+        return self.kept.groups is None or (self.whole and not self.kept.groups.crowds)
+
+    @property
+    def whole(self) -> bool:
+        """Whether h is compared as a whole, not in blocks."""
+        return len(self._blocks) == 1
 
     def _refresh(self, cells: Array) -> None:
         """Find the lengths of the cells at these positions anew."""
@@ -226,12 +231,21 @@ class OneStream:
         if self.kept.groups is None:
             return Past(writes, age, first, rates)
         member, there = self.kept.groups.member, self.kept.groups.there
-        return Past(
+        past = Past(
             (writes[member] * there).sum(axis=0, dtype=writes.dtype),
             np.where(there, age[member], np.iinfo(age.dtype).max).min(axis=0),
             np.where(there, first[member], 0).max(axis=0),
             (rates[member] * there[..., None]).sum(axis=0),
         )
+        crowds = self.kept.groups.crowds
+        if crowds:
+            crowded = np.flatnonzero(crowds.of_cell[:k] >= 0)
+            columns = crowds.columns[crowds.of_cell[crowded]]
+            np.add.at(past.writes, columns, writes[crowded])
+            np.minimum.at(past.age, columns, age[crowded])
+            np.maximum.at(past.since_first, columns, first[crowded])
+            np.add.at(past.rates, columns, rates[crowded])
+        return past
 
     def write(self, h: Array, y: int, wrong: bool, time: int) -> None:
         """Write rules 2 to 5, for a loss that is not zero; there is room for one more cell."""

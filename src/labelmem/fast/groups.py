@@ -2,7 +2,8 @@
 
 M is a sum of a label's cells, so its product with h is the same sum of their products, and its
 length follows from the products of the cells with each other: the label's Gram matrix, which only
-a write to the label changes. Labels are columns here, their cells the rows of a table.
+a write to the label changes. Labels are columns here, their cells the rows of a table; labels with
+too many cells for that are kept apart, in ``fast/crowds.py``.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from labelmem.fast import TINY, Array, softmax
+from labelmem.fast.crowds import Crowds
 
 __all__ = ["GroupRead", "Groups"]
 
 _MOST = 16  # cells of a label, beyond which the table would cost more than a second pass
 _CANCELS = 0.02  # below this share of its cells' lengths, the length of M is taken from M itself
-_NO_CELL = np.array([-np.inf, 0.0, 0.0, 0.0])[:, None, None]  # what is known where there is none
+_NO_CELL = np.array([-np.inf, 0.0, 0.0])[:, None, None]  # what is known where there is none
 
 
 @dataclass(frozen=True)
@@ -50,20 +52,21 @@ class Groups:
         names, first, count = np.unique(label[order], return_index=True, return_counts=True)
         rank = np.arange(len(order)) - np.repeat(first, count)
         column = np.repeat(np.arange(len(names)), count)
-        rows = int(count.max(initial=1))
-        self.readable = rows <= _MOST
-        if not self.readable:
-            rows = 0  # such a table would grow with the square of a label's cells
+        many = count > _MOST
+        rows = int(count[~many].max(initial=1))
+        self.crowds = Crowds(len(v))
         self._column = dict(zip(names.tolist(), range(len(names)), strict=True))
         self._name, self._lead = names, group[order[first]] if len(names) else names
         self._place = np.zeros(len(v), np.intp)
+        self._room = np.empty(0, v.dtype)
         self._member = np.full((rows, len(names)), -1)
         self._known = np.tile(_NO_CELL.astype(v.dtype), (1, rows, len(names)))
         self._gram = np.zeros((rows, rows, len(names)), v.dtype)
-        if not self.readable:
-            return
-        self._member[rank, column] = order
-        self._find_places(np.arange(len(names)))
+        few = ~np.repeat(many, count)
+        self._member[rank[few], column[few]] = order[few]
+        for y in np.flatnonzero(many).tolist():
+            self._crowd(int(names[y]), y, order[first[y] : first[y] + count[y]])
+        self._move_all()
         for i in range(rows):
             both = self._member[i] >= 0  # ranks are filled from the first
             cells = self._member[i, both]
@@ -87,16 +90,27 @@ class Groups:
 
     @property
     def place(self) -> Array:
-        """(K+,) the cells' places in a table (T, Y+), counted row after row."""
+        """(K+,) the cells' places in a table (T, Y+), counted row after row.
+
+        Those of crowds come after the table, in the order of cells.
+        """
         return self._place
+
+    @property
+    def room(self) -> Array:
+        """A number for each place; what earlier reads have left there."""
+        places = self._member.size + (len(self._place) if self.crowds else 0)
+        if len(self._room) != places:
+            self._room = np.zeros(places, self._gram.dtype)
+        return self._room
 
     @property
     def tables(self) -> tuple[Array, Array, Array]:
         """What reads look up, with the columns that are spare.
 
-        The cells' positions (T, Y+); what is known of them (4, T, Y+): 0, or minus infinity where
-        there is no cell, one over its length, its weight, and room for its product with h; and
-        their products with each other (T, T, Y+).
+        The cells' positions (T, Y+); what is known of them (3, T, Y+): 0, or minus infinity where
+        there is no cell, one over its length, and its weight; and their products with each other
+        (T, T, Y+).
         """
         return self._member, self._known, self._gram
 
@@ -109,15 +123,17 @@ class Groups:
     def update(self, label: int, cells: Array, v: Array, alpha: Array, group: Array) -> None:
         """The cells of the label are now those at the given positions."""
         rows = len(cells)
-        self.readable &= rows <= _MOST
-        if not self.readable:
-            return
         if not rows:
             self._remove(label)
             return
         column = self._column.setdefault(label, len(self._column))
-        self._make_room(rows, column + 1, len(v))
+        self._make_room(rows if rows <= _MOST else 1, column + 1, len(v))
         self._name[column], self._lead[column] = label, group[cells[0]]
+        if rows > _MOST:
+            self._crowd(label, column, cells)
+            return
+        self.crowds.remove(label)
+        self.crowds.leave(cells)
         self._member[:rows, column], self._member[rows:, column] = cells, -1
         self._place[cells] = np.arange(rows) * self._member.shape[1] + column
         own = v[cells]
@@ -125,18 +141,33 @@ class Groups:
         self._known[:, :rows, column] = _known(products.diagonal(), alpha[cells])
         self._known[:, rows:, column] = _NO_CELL[:, 0]
 
+    def _crowd(self, label: int, column: int, cells: Array) -> None:
+        """The label has many cells."""
+        self._member[:, column], self._known[..., column] = -1, _NO_CELL[:, 0]
+        self._known[0, 0, column] = 0  # so that the table says zero of it, not NaN
+        self.crowds.put(label, column, cells)
+        self._place[cells] = self._member.size + cells
+
     def _find_places(self, columns: Array) -> None:
         """The cells of these columns have new places."""
         rows, width = self._member.shape
         cells, places = self._member[:, columns], np.arange(rows)[:, None] * width + columns
         self._place[cells[cells >= 0]] = places[cells >= 0]
 
+    def _move_all(self) -> None:
+        """The table has other measures, and all cells new places."""
+        self._find_places(np.arange(self._member.shape[1]))
+        crowded = np.flatnonzero(self.crowds.of_cell >= 0)
+        self._place[crowded] = self._member.size + crowded
+
     def _remove(self, label: int) -> None:
         """The last column takes the place of the one that goes."""
+        self.crowds.remove(label)
         gone = self._column.pop(label)
         last = len(self._column)
         if gone != last:
             self._column[int(self._name[last])] = gone
+            self.crowds.move(int(self._name[last]), gone)
             for table in (self._name, self._lead, *self.tables):
                 table[..., gone] = table[..., last]
             self._find_places(np.array([gone]))
@@ -145,6 +176,7 @@ class Groups:
     def _make_room(self, rows: int, columns: int, cells: int) -> None:
         if cells > len(self._place):
             self._place = np.pad(self._place, (0, cells - len(self._place)))
+            self.crowds.make_room(cells)
         below = (0, max(0, rows - self._member.shape[0]))
         have = self._member.shape[1]
         more = (0, max(4, have // 8) if columns > have else 0)
@@ -155,12 +187,12 @@ class Groups:
             known = np.tile(_NO_CELL.astype(self._known.dtype), (1, *self._member.shape))
             known[:, : self._known.shape[1], :have] = self._known
             self._known = known
-            self._find_places(np.arange(have))
+            self._move_all()
 
     def read(self, v: Array, product: Array, lam: float) -> GroupRead:
-        """Eq. 2, given the products (K,) of the cells with h, which has length one."""
+        """Eq. 2, given the products (K,) of the cells with h, which has length one; no crowds."""
         member, labels = self.member, len(self)
-        nothing, inverse, alpha, _ = self._known[..., :labels]
+        nothing, inverse, alpha = self._known[..., :labels]
         dot = product[member]
         weight = softmax(lam * dot * inverse + nothing)
         square, reach = np.zeros(labels, dot.dtype), np.zeros(labels, dot.dtype)
@@ -181,8 +213,8 @@ class Groups:
 
 
 def _known(squares: Array, alpha: Array) -> Array:
-    """(4, K) what reads need of cells, given their squared lengths (K,) and weights (K,)."""
-    known = np.zeros((4, len(alpha)), alpha.dtype)
+    """(3, K) what reads need of cells, given their squared lengths (K,) and weights (K,)."""
+    known = np.zeros((3, len(alpha)), alpha.dtype)
     # The product with a zero cell is zero, and so is its cosine, whatever its length counts as.
     known[1] = 1 / np.maximum(np.sqrt(squares), TINY[alpha.dtype])
     known[2] = alpha

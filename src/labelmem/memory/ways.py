@@ -85,14 +85,12 @@ class ShortWays(WriteRules):
         known = None if kept is None else kept.grouped
         if known is None or not known.are(self.v):
             one = self._one_stream()
-            if not one.readable:
+            if not (one.whole if grouped else one.readable):
                 return None
             if not grouped:
                 watched = self.blocks is not None
                 return read_one(one, array(h)[0], lam, delta, int(self.time), watched)
             known = self._grouped_cells(one)
-        if not known.cells.readable:
-            return None
         return known.read(row(h), self._filled, self.time, lam, delta)
 
     def _grouped_cells(self, one: OneStream) -> GroupedCells:
@@ -137,11 +135,7 @@ class ShortWays(WriteRules):
             grouped = kept.grouped
             if grouped is None or index is not None or not addressable(h):
                 return None
-            if (
-                grouped.tensor is not self.v
-                or h.shape != grouped.shape
-                or not grouped.cells.readable
-            ):
+            if grouped.tensor is not self.v or h.shape != grouped.shape:
                 return None
             return grouped.read(row(h), self._filled, self.time, lam, delta)
         known = self._swift(h)

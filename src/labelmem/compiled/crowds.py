@@ -1,0 +1,97 @@
+"""Kernels for labels with many cells: their M is made, by a second pass over their cells.
+
+Cells are passed over in the order in which they lie, whichever label they belong to.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from labelmem.compiled import dot, exp, kernel
+from labelmem.compiled.groups import log_scores, read_tables, scores
+from labelmem.compiled.read import TINY
+
+__all__ = ["read_crowded"]
+
+
+@kernel
+def _shares(
+    of_cell: Any, length: Any, product: Any, lam: np.float32, share: Any, crowds: int
+) -> None:
+    """Eq. 2's shares of the cells (K,) that belong to one of the crowds."""
+    top, whole = np.full(crowds, np.float32(-math.inf)), np.full(crowds, np.float32(0.0))
+    for i in range(len(of_cell)):
+        crowd = of_cell[i]
+        if crowd >= 0:
+            share[i] = lam * product[i] / max(length[i], TINY)
+            top[crowd] = max(top[crowd], share[i])
+    for i in range(len(of_cell)):
+        crowd = of_cell[i]
+        if crowd >= 0:
+            share[i] = exp(share[i] - top[crowd])
+            whole[crowd] += share[i]
+    for i in range(len(of_cell)):
+        if of_cell[i] >= 0:
+            share[i] /= whole[of_cell[i]]
+
+
+@kernel
+def _add(share: np.float32, cell: Any, M: Any) -> None:
+    for j in range(len(M)):
+        M[j] += share * cell[j]
+
+
+@kernel
+def _sums(
+    of_cell: Any, share: Any, alpha: Any, product: Any, v: Any, M: Any, strength: Any, with_h: Any
+) -> None:
+    """Eq. 2's M (C, d) and alpha (C,), and the products of M with h (C,); all begin at zero."""
+    for i in range(len(of_cell)):
+        crowd = of_cell[i]
+        if crowd >= 0:
+            strength[crowd] += share[i] * alpha[i]
+            with_h[crowd] += share[i] * product[i]
+            _add(share[i], v[i], M[crowd])
+
+
+@kernel
+def read_crowded(
+    of_cell: Any,
+    columns: Any,
+    length: Any,
+    alpha: Any,
+    v: Any,
+    place: Any,
+    member: Any,
+    known: Any,
+    gram: Any,
+    dots: Any,
+    h: Any,
+    lam: float,
+    delta: float,
+    shares: Any,
+    of_labels: Any,
+) -> None:
+    """What ``read_groups`` does, where some labels have more cells than its tables have rows.
+
+    ``of_cell`` (K,) and ``columns`` (C,) are those of :class:`labelmem.fast.crowds.Crowds`,
+    ``length`` and ``alpha`` (K+,) the lengths and weights of the cells.
+    """
+    lam32, delta32, crowds = np.float32(lam), np.float32(delta), len(columns)
+    read_tables(v, place, member, known, gram, dots, h, lam32, delta32, shares, of_labels)
+    product, share = dots[member.size :], shares[member.size :]
+    _shares(of_cell, length, product, lam32, share, crowds)
+    M, found = np.zeros((crowds, len(h)), np.float32), np.zeros((4, crowds), np.float32)
+    _sums(of_cell, share, alpha, product, v, M, found[0], found[1])
+    for crowd in range(crowds):
+        size = np.float32(math.sqrt(dot(M[crowd], M[crowd])))
+        found[1, crowd] = found[1, crowd] / size if size > 0 else np.float32(0.0)
+        found[2, crowd] = size
+    log_scores(found[1], found[0], lam32, delta32, found[3])
+    for crowd in range(crowds):
+        for i in range(4):
+            of_labels[i, columns[crowd]] = found[i, crowd]
+    scores(of_labels[3])
