@@ -64,12 +64,13 @@ def _rows(part: Callable[..., Iterable[Row]], *given: Any) -> list[Row]:
 
 
 def all_reads(full: bool) -> Iterator[Row]:
-    """Reads of memories of all sizes, with one cell per label and with four, and of 16 bits."""
+    """Reads of memories of all sizes, with one cell per label and with several, and of 16 bits."""
     largest = [1_000_000] if full else []
     for cells in (500, 10_000, 100_000, *largest):
         yield from reads(cells, rounds=11 if cells < 1_000_000 else 5)
-    for cells in (10_000, 100_000, *largest):
-        yield from reads(cells, each=4, rounds=7 if cells < 1_000_000 else 3)
+    for each in (4, 16, 100):
+        for cells in (10_000, 100_000, *largest):
+            yield from reads(cells, each=each, rounds=7 if cells < 1_000_000 else 3)
     for cells in (10_000, 100_000, *largest):
         yield from reads(cells, rounds=7 if cells < 1_000_000 else 3, narrow=True)
 

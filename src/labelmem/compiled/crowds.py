@@ -39,22 +39,18 @@ def _shares(
 
 
 @kernel
-def _add(share: np.float32, cell: Any, M: Any) -> None:
-    for j in range(len(M)):
-        M[j] += share * cell[j]
-
-
-@kernel
 def _sums(
     of_cell: Any, share: Any, alpha: Any, product: Any, v: Any, M: Any, strength: Any, with_h: Any
 ) -> None:
     """Eq. 2's M (C, d) and alpha (C,), and the products of M with h (C,); all begin at zero."""
     for i in range(len(of_cell)):
-        crowd = of_cell[i]
-        if crowd >= 0:
-            strength[crowd] += share[i] * alpha[i]
-            with_h[crowd] += share[i] * product[i]
-            _add(share[i], v[i], M[crowd])
+        if of_cell[i] >= 0:
+            # Without a sign: of that it is known that nothing is counted from the end.
+            crowd, own = np.uintp(of_cell[i]), share[i]
+            strength[crowd] += own * alpha[i]
+            with_h[crowd] += own * product[i]
+            for j in range(M.shape[1]):
+                M[crowd, j] += own * v[i, j]
 
 
 @kernel
