@@ -7,9 +7,9 @@ A GRU of 128 units is trained on a third of text8's training part and run over t
 first million hidden states are the cells, later ones ask. Two memories of the same cells:
 
 words
-    A cell's label is the word that came next; a label owns up to tens of thousands of cells. The
-    exact read is the specification's: no shorter way takes labels of so many. P mixes s with the
-    model's own belief; lam and theta are those with the lowest log-loss on other questions.
+    A cell's label is the word that came next; a label owns up to tens of thousands of cells. P
+    mixes s with the model's own belief; lam and theta are those with the lowest log-loss on other
+    questions.
 items
     Every cell is a label of its own, and P = s.
 
@@ -39,7 +39,6 @@ from timing import take_turns
 from labelmem import LabeledMemory, MemoryConfig
 from labelmem.compiled.index import Cells
 from labelmem.config import IndexedMemoryConfig
-from labelmem.fast import plainly
 from labelmem.index.centres import centres_of
 from labelmem.index.near import NearRead
 from labelmem.index.pool import Pool
@@ -232,11 +231,8 @@ def measured(given: argparse.Namespace) -> dict[str, Any]:
         memory = LabeledMemory(DIM, MemoryConfig(lam=lam, cells_per_label=1 if alone else None))
         memory.restore(held)
 
-        def whole(h: np.ndarray, memory: LabeledMemory = memory, alone: bool = alone) -> MemoryRead:
-            if alone:
-                return memory.read(torch.from_numpy(h[None]))
-            with plainly():
-                return memory.read(torch.from_numpy(h[None]))
+        def whole(h: np.ndarray, memory: LabeledMemory = memory) -> MemoryRead:
+            return memory.read(torch.from_numpy(h[None]))
 
         check = max(
             np.abs(whole(h).scores(labels)[0].numpy() - all_of(h)).max() for h in questions[:3]
@@ -244,7 +240,7 @@ def measured(given: argparse.Namespace) -> dict[str, Any]:
         one_pass = {"one pass": lambda h: np.einsum("kd,d->k", v, h)}
         sorted_once = {"exact, sorted by label": lambda h: all_of(h)}
         floor = timed(one_pass | sorted_once, questions, 2, 5)  # type: ignore[arg-type]
-        floor |= timed({"exact read": whole}, questions, 3 if alone else 1, 5 if alone else 3)
+        floor |= timed({"exact read": whole}, questions, 3, 5)
         exacts.append({"memory": kind, "us": floor, "largest_difference_of_s": float(check)})
         for name, us in times.items():
             over = {f"times_faster_than_{what}": each / us for what, each in floor.items()}

@@ -224,10 +224,12 @@ def test_what_was_read_stays_when_cells_are_written_another_way(cells: int) -> N
 
 @pytest.mark.parametrize("blocks", [(), (2, 1), None])
 @pytest.mark.parametrize("capacity", [None, 45])
+@pytest.mark.parametrize("lam", [5.0, 60.0])
 def test_labels_with_many_cells_beside_others(
-    capacity: int | None, blocks: tuple[int, ...] | None
+    lam: float, capacity: int | None, blocks: tuple[int, ...] | None
 ) -> None:
-    config = MemoryConfig(margin=50.0, cells_per_label=None, capacity=capacity, evict="oldest")
+    many = {"cells_per_label": None, "capacity": capacity, "evict": "oldest"}
+    config = MemoryConfig(lam=lam, margin=50.0, **many)  # type: ignore[arg-type]
     short, long = (LabeledMemory(DIM, config, blocks=blocks, fast=fast) for fast in (True, False))
     h, wrong = torch.from_numpy(drawn(3, 160, 1, DIM)), torch.eye(99)[98:]
     crowded, reads = 0, []

@@ -13,8 +13,11 @@ import numpy as np
 from labelmem.compiled import dot, exp, kernel
 from labelmem.compiled.groups import log_scores, read_tables, scores
 from labelmem.compiled.read import TINY
+from labelmem.fast.crowds import LEAST_SHARE
 
 __all__ = ["read_crowded"]
+
+_LEAST = np.float32(LEAST_SHARE)
 
 
 @kernel
@@ -49,8 +52,9 @@ def _sums(
             crowd, own = np.uintp(of_cell[i]), share[i]
             strength[crowd] += own * alpha[i]
             with_h[crowd] += own * product[i]
-            for j in range(M.shape[1]):
-                M[crowd, j] += own * v[i, j]
+            if own >= _LEAST:
+                for j in range(M.shape[1]):
+                    M[crowd, j] += own * v[i, j]
 
 
 @kernel

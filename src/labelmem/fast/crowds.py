@@ -10,7 +10,10 @@ import numpy as np
 
 from labelmem.fast import Array
 
-__all__ = ["Crowds"]
+__all__ = ["LEAST_SHARE", "Crowds"]
+
+LEAST_SHARE = 1e-12
+"""Shares below it are left out of M: those of a million cells are less than its rounding."""
 
 
 class Crowds:

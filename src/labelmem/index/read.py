@@ -11,6 +11,7 @@ from torch import Tensor
 
 from labelmem import functional as F
 from labelmem.fast import TINY, Array, array, places, softmax, tensor
+from labelmem.fast.crowds import LEAST_SHARE
 from labelmem.reading import LabelPast, MemoryRead
 
 __all__ = ["Some", "read_some"]
@@ -100,10 +101,10 @@ def _shares(x: Array, lead: Array, number: Array) -> Array:
 
 def _sums(some: Some, weight: Array, lead: Array) -> Array:
     """Eq. 2's M of each label (Y, d), from the cells where they lie: they are not copied."""
-    v, at = some.cells["v"][0], torch.from_numpy(some.at)
-    M = torch.nn.functional.embedding_bag(
-        at, v, torch.from_numpy(lead), mode="sum", per_sample_weights=torch.from_numpy(weight)
-    )
+    v, counts = some.cells["v"][0], weight >= LEAST_SHARE
+    first = torch.from_numpy(np.concatenate(([0], np.cumsum(counts)))[lead])
+    at, share = torch.from_numpy(some.at[counts]), torch.from_numpy(weight[counts])
+    M = torch.nn.functional.embedding_bag(at, v, first, mode="sum", per_sample_weights=share)
     return array(M)
 
 
