@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from labelmem.compiled import dot, exp, kernel
-from labelmem.compiled.groups import log_scores, read_tables, scores
+from labelmem.compiled.groups import Grouped, log_scores, read_tables, scores
 from labelmem.compiled.read import TINY
 from labelmem.fast.crowds import LEAST_SHARE
 
@@ -63,12 +63,7 @@ def read_crowded(
     columns: Any,
     length: Any,
     alpha: Any,
-    v: Any,
-    place: Any,
-    member: Any,
-    known: Any,
-    gram: Any,
-    dots: Any,
+    cells: Grouped,
     h: Any,
     lam: float,
     delta: float,
@@ -81,11 +76,11 @@ def read_crowded(
     ``length`` and ``alpha`` (K+,) the lengths and weights of the cells.
     """
     lam32, delta32, crowds = np.float32(lam), np.float32(delta), len(columns)
-    read_tables(v, place, member, known, gram, dots, h, lam32, delta32, shares, of_labels)
-    product, share = dots[member.size :], shares[member.size :]
+    read_tables(cells, h, lam32, delta32, shares, of_labels)
+    product, share = cells.room[cells.member.size :], shares[cells.member.size :]
     _shares(of_cell, length, product, lam32, share, crowds)
     M, found = np.zeros((crowds, len(h)), np.float32), np.zeros((4, crowds), np.float32)
-    _sums(of_cell, share, alpha, product, v, M, found[0], found[1])
+    _sums(of_cell, share, alpha, product, cells.v, M, found[0], found[1])
     for crowd in range(crowds):
         size = np.float32(math.sqrt(dot(M[crowd], M[crowd])))
         found[1, crowd] = found[1, crowd] / size if size > 0 else np.float32(0.0)

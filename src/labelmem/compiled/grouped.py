@@ -14,7 +14,7 @@ import numpy as np
 from torch import Tensor
 
 from labelmem.compiled.crowds import read_crowded
-from labelmem.compiled.groups import read_groups
+from labelmem.compiled.groups import Grouped, read_groups
 from labelmem.fast import Array, tensor
 from labelmem.fast.cells import OneStream, Past
 from labelmem.reading import LabelPast, MemoryRead
@@ -60,12 +60,12 @@ class GroupedCells:
         # In one piece: several large ones, freed one by one, go back to the system every time.
         told = np.empty(len(room) + 4 * len(groups), np.float32)
         shares, of_labels = told[: len(room)], told[len(room) :].reshape(4, -1)
-        known = (cells.v, groups.place[:used], *groups.tables, room)
+        known = Grouped(cells.v, groups.place[:used], *groups.tables, room)
         if crowds:
             many = (crowds.of_cell[:used], crowds.columns, cells.kept.size[0], cells.alpha)
-            read_crowded(*many, *known, h, lam, delta, shares, of_labels)
+            read_crowded(*many, known, h, lam, delta, shares, of_labels)
         else:
-            read_groups(*known, h, lam, delta, shares, of_labels)
+            read_groups(known, h, lam, delta, shares, of_labels)
         moment = None if self._now is None else self._now()
         if moment is None:
             moment = _Moment(cells, used, int(time), self.watched)

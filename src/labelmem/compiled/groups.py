@@ -7,19 +7,32 @@ Loops are small and each knows few arrays: only then does it run on many lanes.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from labelmem.compiled import exp, fill, kernel, largest, log
 from labelmem.compiled.read import TINY, direction
 
-__all__ = ["log_scores", "read_groups", "read_tables", "scores"]
+__all__ = ["Grouped", "log_scores", "read_groups", "read_tables", "scores"]
 
 _CANCELS = np.float32(0.02)  # below this share of its cells' lengths, M's length is taken from M
 _BLOCK = 1024
 _NOTHING = np.float32(-math.inf)
 _ONE = 2.0**40  # what one counts as where shares are added up as whole numbers
+
+
+class Grouped(NamedTuple):
+    """Cells by label, as :class:`labelmem.fast.groups.Groups` has them."""
+
+    v: Any
+    """(K+, d)."""
+    place: Any
+    """(K,) of as many cells as there are."""
+    member: Any
+    known: Any
+    gram: Any
+    room: Any
 
 
 @kernel
@@ -156,52 +169,29 @@ def _read_block(
 
 @kernel
 def read_tables(
-    v: Any,
-    place: Any,
-    member: Any,
-    known: Any,
-    gram: Any,
-    dots: Any,
-    h: Any,
-    lam: np.float32,
-    delta: np.float32,
-    shares: Any,
-    of_labels: Any,
+    cells: Grouped, h: Any, lam: np.float32, delta: np.float32, shares: Any, of_labels: Any
 ) -> None:
     """All of :func:`read_groups` up to the softmax over the labels."""
     strength, cosine, size, score = of_labels[0], of_labels[1], of_labels[2], of_labels[3]
-    labels = len(score)
-    _products(v, direction(h), place, dots)
-    dot, share = dots[: member.size].reshape(member.shape), shares[: member.size]
-    share = share.reshape(member.shape)
+    member, labels = cells.member, len(score)
+    _products(cells.v, direction(h), cells.place, cells.room)
+    dot = cells.room[: member.size].reshape(member.shape)
+    share = shares[: member.size].reshape(member.shape)
     for first in range(0, labels, _BLOCK):
         end = min(first + _BLOCK, labels)
         told = (share, strength[first:end], cosine[first:end], size[first:end])
-        _read_block(v, member, known, gram, dot, first, lam, *told)
+        _read_block(cells.v, member, cells.known, cells.gram, dot, first, lam, *told)
         log_scores(cosine[first:end], strength[first:end], lam, delta, score[first:end])
 
 
 @kernel
 def read_groups(
-    v: Any,
-    place: Any,
-    member: Any,
-    known: Any,
-    gram: Any,
-    dots: Any,
-    h: Any,
-    lam: float,
-    delta: float,
-    shares: Any,
-    of_labels: Any,
+    cells: Grouped, h: Any, lam: float, delta: float, shares: Any, of_labels: Any
 ) -> None:
     """Eq. 2 and 3: the cells' ``shares`` at their places, ``of_labels`` (4, Y) all the rest.
 
-    That is their alpha, the cosine of h with M, the length of M, and s. What is known of the cells
-    is as :class:`labelmem.fast.groups.Groups` has it, of as many cells as ``place`` (K,) is long;
-    ``dots`` is its room.
+    That is their alpha, the cosine of h with M, the length of M, and s.
     """
-    given = (v, place, member, known, gram, dots, h, np.float32(lam), np.float32(delta))
-    read_tables(*given, shares, of_labels)
+    read_tables(cells, h, np.float32(lam), np.float32(delta), shares, of_labels)
     if of_labels.shape[1]:
         scores(of_labels[3])
