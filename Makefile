@@ -8,7 +8,7 @@ ifneq ($(wildcard ../shared/data),)
 export LABELMEM_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help setup demo test lint bench docs wheel check-extras clean
+.PHONY: help setup demo test test-paper lint bench docs wheel check-extras clean
 .DEFAULT_GOAL := help
 
 help: ## list the commands
@@ -16,24 +16,27 @@ help: ## list the commands
 
 setup: $(STAMP) ## make the environment in .venv
 
-$(STAMP): pyproject.toml constraints.txt
+$(STAMP): pyproject.toml paper/pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed") if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet -c constraints.txt torch
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]' -e 'paper[report,ray]'
 	@touch $@
 
 demo: $(STAMP) ## train, adapt and compare on bundled data; writes report.html
 	$(BIN)/labelmem demo --out report.html
 
 lint: $(STAMP) ## ruff, mypy and the import contracts
-	$(BIN)/ruff check src tests benchmarks examples docs
-	$(BIN)/ruff format --check src tests benchmarks examples
+	$(BIN)/ruff check src tests benchmarks examples docs paper
+	$(BIN)/ruff format --check src tests benchmarks examples paper
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
 test: lint ## everything: lint, doctests (README included) and tests
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal -q
+
+test-paper: $(STAMP) ## the tests of the paper's package alone
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal -q paper
 
 bench: $(STAMP) ## ratios of running times, measured in one run
 	$(BIN)/python benchmarks/run.py
@@ -41,17 +44,25 @@ bench: $(STAMP) ## ratios of running times, measured in one run
 docs: $(STAMP) ## the documentation, as pages in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-# A clean environment has nothing but what the wheel asks for; the demo runs away from the sources.
-wheel: $(STAMP) ## build wheel and sdist, install both in a clean environment, and run the demo there
+# A clean environment has nothing but what a wheel asks for; commands run away from the sources. The
+# library is tried alone first: it must not need the paper's package, nor bring its readers.
+wheel: $(STAMP) ## build both wheels and sdists, install them in a clean environment, and run them there
 	rm -rf dist build/wheel
 	$(BIN)/python -m build
+	$(BIN)/python -m build --outdir dist paper
 	$(PYTHON) -m venv build/wheel
-	build/wheel/bin/python -m pip install --quiet -c constraints.txt "$$(echo dist/*.whl)[demo]"
+	build/wheel/bin/python -m pip install --quiet -c constraints.txt "$$(echo dist/labelmem-*.whl)[demo]"
 	build/wheel/bin/python -m pip check
-	cd build/wheel && bin/labelmem demo
+	cd build/wheel && bin/labelmem demo --quick
+	! $(PYTHON) -m zipfile -l dist/labelmem-*.whl | grep -iE 'png\.py|omniglot|labelmem_paper'
+	! tar -tzf dist/labelmem-*.tar.gz | grep -E '^[^/]+/paper/'
+	build/wheel/bin/python -m pip install --quiet -c constraints.txt "$$(echo dist/labelmem_paper-*.whl)[report]" --find-links dist
+	build/wheel/bin/python -m pip check
+	cd build/wheel && bin/labelmem-paper reproduce table2 --dataset synthetic --size smoke --method counter --method dntm \
+		&& bin/labelmem-paper report --size smoke
 	build/wheel/bin/python -m pip install --quiet --no-deps --force-reinstall dist/*.tar.gz
 	build/wheel/bin/python -m pip check
-	cd build/wheel && bin/labelmem --version
+	cd build/wheel && bin/labelmem --version && bin/labelmem-paper --version
 
 # Each extra alone, over the core: what one of them brings must not hide what another forgot. torch is
 # unpacked once, and the environments are copies of links to it.

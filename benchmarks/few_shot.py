@@ -18,16 +18,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
+from labelmem_paper.experiments.few_shot.embeddings import make_embedding
+from labelmem_paper.experiments.few_shot.episode import draw_episode
+from labelmem_paper.experiments.few_shot.label_cells import LabelCells, replay
+from labelmem_paper.experiments.few_shot.prototypes import replay_means
+from labelmem_paper.experiments.few_shot.task import Shown, vectors
+from labelmem_paper.experiments.images.drawings import made_up
+from labelmem_paper.methods.kaiser_memory import KaiserMemory
 from torch import Tensor
 
-from labelmem.baselines.kaiser_memory import KaiserMemory
 from labelmem.config import MemoryConfig
-from labelmem.experiments.few_shot.embeddings import make_embedding
-from labelmem.experiments.few_shot.episode import draw_episode
-from labelmem.experiments.few_shot.label_cells import LabelCells, replay
-from labelmem.experiments.few_shot.prototypes import replay_means
-from labelmem.experiments.few_shot.task import Shown, vectors
-from labelmem.experiments.images.drawings import made_up
 from labelmem.models import ConvNet
 
 DIM, SHOTS, SIZE = 128, 3, 28

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from labelmem_paper.datasets import Text, load
 from torch import nn
 
-from labelmem.data import Text, load
 from labelmem.models import GRUModel
 
 DIM, TRAINED_ON = 128, 500_000

@@ -34,17 +34,17 @@ from typing import Any
 import numpy as np
 import torch
 import transformers
+from labelmem_paper.datasets import Intents, load
 from torch import Tensor, nn
 from transformers import AutoModel, AutoTokenizer
 from transformers.modeling_outputs import SequenceClassifierOutput
 
 from labelmem import Adapter, MemoryConfig, __version__
 from labelmem.baselines import make
-from labelmem.data import Intents, load
-from labelmem.data.split import Split
 from labelmem.interop.transformers import sequence_classifier
 from labelmem.online import OnlineMethod, Recorded
 from labelmem.search import Grid, Point, climb
+from labelmem.split import Split
 
 KNOWN, REHEARSED = 50, 35
 TITLES = {

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from labelmem import Adapter
-from labelmem.data.synthetic import SyntheticRecipe, generate
+from labelmem.demo.synthetic import SyntheticRecipe, generate
 from labelmem.evaluation import evaluate
 
 

@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 SCRIPT = ROOT / "benchmarks" / "banking77.py"
-DOCUMENTS = ("README.md", "docs/language.md", "docs/how-to/hugging-face.md")
+DOCUMENTS = ("README.md", "paper/docs/language.md", "docs/how-to/hugging-face.md")
 RECORD = {
     "command": "python made_up.py",
     "titles": {"one": "the one", "two": "the other"},

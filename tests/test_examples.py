@@ -15,10 +15,10 @@ from types import ModuleType
 import numpy as np
 import pytest
 import torch
+from labelmem_paper.datasets import Intents
+from labelmem_paper.datasets.source import Source
 
-from labelmem.data import Intents
-from labelmem.data.source import Source
-from labelmem.data.split import Split
+from labelmem.split import Split
 
 FOLDER = Path(__file__).parent.parent / "examples"
 SMALL = {

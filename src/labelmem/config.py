@@ -10,7 +10,13 @@ from typing import Any, Literal
 from labelmem.errors import ConfigError
 from labelmem.index_config import IndexConfig
 
-__all__ = ["IndexConfig", "IndexedMemoryConfig", "MemoryConfig", "NarrowMemoryConfig"]
+__all__ = [
+    "IndexConfig",
+    "IndexedMemoryConfig",
+    "MemoryConfig",
+    "NarrowMemoryConfig",
+    "check_limits",
+]
 
 _ALWAYS = "always"
 _USUAL_INDEX = IndexConfig()
@@ -145,3 +151,18 @@ class NarrowMemoryConfig(MemoryConfig):
             raise ConfigError(
                 f"cell_bits is {self.cell_bits!r}; cells of 16 bits are the only narrow ones"
             )
+
+
+def check_limits(options: object, minima: tuple[str, ...]) -> None:
+    """Check what the recipes have in common: minima from 1, a maximum above, shares in [0, 1)."""
+    for name in minima:
+        if getattr(options, name) < 1:
+            raise ConfigError(f"{name} is {getattr(options, name)}; it must be at least 1")
+    longest, shortest = getattr(options, "max_length", None), getattr(options, "min_length", 1)
+    if longest is not None and longest < shortest:
+        raise ConfigError(
+            f"max_length is {longest}; it must be at least min_length, {shortest}, or None"
+        )
+    for name in ("test_share", "valid_share"):
+        if not 0 <= getattr(options, name, 0) < 1:
+            raise ConfigError(f"{name} is {getattr(options, name)}; it must lie in [0, 1)")

@@ -11,7 +11,8 @@ import typer
 from typer.testing import CliRunner
 
 from labelmem import __version__
-from labelmem.cli import COMMANDS, LazyCommand, app
+from labelmem.cli import COMMANDS, MOVED, app
+from labelmem.cli.shell import LazyCommand
 from labelmem.errors import ConfigError
 
 runner = CliRunner()
@@ -66,7 +67,8 @@ def test_help_imports_nothing_heavy() -> None:
         "try:\n    main()\nexcept SystemExit as end:\n    assert end.code == 0\n"
         "heavy = {'torch', 'numpy', 'rich.table', 'matplotlib', 'sklearn', 'pooch'}\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
-        "assert not [m for m in sys.modules if m.startswith('labelmem.cli.')]\n"
+        "ours = {m for m in sys.modules if m.startswith('labelmem.cli.')}\n"
+        "assert ours == {'labelmem.cli.shell'}, ours\n"
     )
     done = python("-c", program)
     assert done.returncode == 0, done.stderr
@@ -90,9 +92,9 @@ def test_each_command_has_help_of_its_own(name: str) -> None:
 
 
 def test_the_shell_completes_commands() -> None:
-    typed = {"COMP_WORDS": "labelmem re", "COMP_CWORD": "1"}
+    typed = {"COMP_WORDS": "labelmem f", "COMP_CWORD": "1"}
     asked = python("-m", "labelmem", _LABELMEM_COMPLETE="complete_bash", **typed)
-    assert asked.stdout.split() == ["reproduce", "report"]
+    assert asked.stdout.split() == ["fit", "forget"]
 
 
 def test_an_unknown_command_is_a_mistake_of_the_user() -> None:
@@ -135,13 +137,22 @@ def test_bugs_are_not_hidden() -> None:
 
 
 def test_errors_of_the_real_command_have_no_traceback() -> None:
-    done = python("-m", "labelmem", "data", "fetch", "nope")
+    done = python("-m", "labelmem", "inspect", "nope", "--user", "me")
     assert done.returncode == 2
     assert "Traceback" not in done.stderr and "nope" in done.stderr
 
 
+@pytest.mark.parametrize("name", MOVED)
+def test_a_command_that_moved_says_where_to(name: str) -> None:
+    for arguments in ([name], [name, "list", "--json"]):
+        shown = runner.invoke(app, arguments)
+        assert shown.exit_code == 2
+        assert f"labelmem {name} is now labelmem-paper {name}" in shown.output
+    assert f"  {name} " not in runner.invoke(app, ["--help"]).output
+
+
 def test_a_command_is_not_imported_to_be_listed() -> None:
-    command = LazyCommand("nowhere", "Not there.")
+    command = LazyCommand("nowhere", "Not there.", "labelmem.cli.nowhere")
     assert command.get_short_help_str() == "Not there."
     with pytest.raises(ModuleNotFoundError):
         command.make_context("nowhere", [])

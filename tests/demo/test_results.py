@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from report.html_checks import check_page
+from render.html_checks import check_page
 
 from labelmem.demo import sentences as say
 from labelmem.demo.page import page_of

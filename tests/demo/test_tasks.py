@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import torch
 
-from labelmem.data.synthetic import SyntheticRecipe, generate
 from labelmem.demo import digits
 from labelmem.demo.choosing import GRIDS, chosen_adapters, chosen_baseline
 from labelmem.demo.digits import KNOWN, draw_users, make_digits, split_images
 from labelmem.demo.habits import make_habits, recorded
+from labelmem.demo.synthetic import SyntheticRecipe, generate
 from labelmem.demo.task import Size, Task, seeded
 from labelmem.evaluation import evaluate
 

@@ -12,7 +12,8 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 SITE = sorted(page.relative_to(ROOT).as_posix() for page in DOCS.rglob("*.md"))
 """Pages of the site, by their path in the repository."""
-PAGES = ["CONTRIBUTING.md", "README.md", *SITE]
+PAPER = sorted(page.relative_to(ROOT).as_posix() for page in (ROOT / "paper/docs").glob("*.md"))
+PAGES = ["CONTRIBUTING.md", "README.md", "paper/README.md", *PAPER, *SITE]
 SHELL = ("", "sh")
 """How blocks of commands are marked."""
 FENCE = re.compile(r"^(?P<indent> *)```(?P<language>\S*)[^`]*$")
@@ -60,4 +61,7 @@ def commands(page: str) -> list[list[str]]:
 def commands_in_the_text(page: str) -> list[list[str]]:
     """Every command that a sentence or a table of a page names, as its words."""
     text = re.sub(r"```.*?```", "", text_of(page), flags=re.DOTALL)
-    return [shlex.split(c) for c in re.findall(r"`((?:labelmem|make|pip|python) [^`]+)`", text)]
+    return [
+        shlex.split(c)
+        for c in re.findall(r"`((?:labelmem|labelmem-paper|make|pip|python) [^`]+)`", text)
+    ]

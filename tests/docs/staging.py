@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from labelmem_paper.datasets import fetch
 from logs.habits import SMALL, events
 
-from labelmem.data import fetch
 from labelmem.logs import fit_command
 
 

@@ -11,21 +11,26 @@ from pathlib import Path
 import pytest
 from docs.pages import DOCS, PAGES, ROOT, SHELL, blocks, commands, commands_in_the_text
 from docs.staging import a_publisher_of_check_ins, logs_and_embeddings, what_the_demo_needs
+from labelmem_paper.cli import app as paper_app
 from typer.testing import CliRunner
 
 from labelmem.cli import COMMANDS, app
 
+APPS = {"labelmem": app, "labelmem-paper": paper_app}
+
 STAGE: dict[str, Callable[[Path, pytest.MonkeyPatch], None]] = {
     "docs/how-to/log-file.md": logs_and_embeddings,
     "docs/index.md": what_the_demo_needs,
-    "docs/results.md": a_publisher_of_check_ins,
+    "README.md": logs_and_embeddings,
+    "paper/README.md": a_publisher_of_check_ins,
 }
 """What a page takes for granted."""
 LEAVES = {
     "docs/how-to/log-file.md": ["model/card.md", "page.html", "predictions.jsonl", "memories"],
     "docs/index.md": ["report.html"],
     "docs/reference/command-line.md": ["datasets.json"],
-    "docs/results.md": ["results/table2.jsonl", "results/report/index.html"],
+    "README.md": ["model/card.md", "predictions.jsonl"],
+    "paper/README.md": ["results/table2.jsonl", "results/report/index.html"],
 }
 """What its commands leave behind."""
 PUT_IN = {"demo": ["--quick"]}
@@ -35,8 +40,9 @@ NOT_RUN = {
     "pip install labelmem": INDEX,
     "pip install labelmem[demo]": INDEX,
     "pip install labelmem[logs]": INDEX,
-    "pip install labelmem[ray]": INDEX,
-    "pip install labelmem[report]": INDEX,
+    "pip install labelmem[fast]": INDEX,
+    "pip install labelmem-paper[ray]": INDEX,
+    "pip install labelmem-paper[report]": INDEX,
     "pip install labelmem[transformers]": INDEX,
     "make demo": "it is `labelmem demo`, a minute",
     "make docs": "it builds the site, which a slow test does",
@@ -49,14 +55,14 @@ NOT_RUN = {
 
 
 def calls_of(page: str) -> list[list[str]]:
-    """The calls of labelmem in the blocks of a page."""
-    return [words for words in commands(page) if words[0] == "labelmem"]
+    """The calls of our own commands in the blocks of a page."""
+    return [words for words in commands(page) if words[0] in APPS]
 
 
 def give(words: list[str]) -> None:
     """Call labelmem as a shell would, ``> file`` included."""
     words, target = (words[:-2], Path(words[-1])) if ">" in words else (words, None)
-    shown = CliRunner().invoke(app, [*words[1:], *PUT_IN.get(words[1], [])])
+    shown = CliRunner().invoke(APPS[words[0]], [*words[1:], *PUT_IN.get(words[1], [])])
     assert shown.exit_code == 0, (words, shown.output, shown.exception)
     if target is not None:
         target.write_text(shown.stdout)
@@ -89,7 +95,7 @@ def test_the_commands_of_a_page_work(
 
 
 def test_every_command_is_run_or_named_with_a_reason() -> None:
-    others = [words for page in PAGES for words in commands(page) if words[0] != "labelmem"]
+    others = [words for page in PAGES for words in commands(page) if words[0] not in APPS]
     assert {" ".join(words) for words in others} == NOT_RUN.keys()
     assert all(NOT_RUN.values())
 
@@ -114,27 +120,29 @@ def test_a_command_that_a_sentence_names_exists(page: str) -> None:
 def check_exists(words: list[str]) -> None:
     """The sub-command and its options, the target, the extra or the file."""
     program, *words = words
-    if program == "labelmem":
-        check_options(words)
+    if program in APPS:
+        check_options(program, words)
     elif program == "make":
         makefile = (ROOT / "Makefile").read_text("utf-8")
         assert set(words) <= set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
     elif program == "pip":
-        named = re.fullmatch(r"labelmem(?:\[(\w+)\])?", words[-1])
-        extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-        assert named and named[1] in {None, *extras["optional-dependencies"]}
+        named = re.fullmatch(r"labelmem(?P<paper>-paper)?(?:\[(?P<extra>\w+)\])?", words[-1])
+        assert named
+        folder = ROOT / "paper" if named["paper"] else ROOT
+        project = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"]
+        assert named["extra"] in {None, *project["optional-dependencies"]}
     else:
         assert program == "python" and (ROOT / words[0]).is_file()
 
 
-def check_options(words: list[str]) -> None:
+def check_options(program: str, words: list[str]) -> None:
     """The sub-command has a help, which names all options that are given."""
     path: list[str] = []
     for word in words:
         if word.startswith("-") or (path and path[0] != "data"):
             break
         path.append(word)
-    shown = CliRunner().invoke(app, [*path[:2], "--help"])
+    shown = CliRunner().invoke(APPS[program], [*path[:2], "--help"])
     assert shown.exit_code == 0, shown.output
     listed = set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", shown.output))
     given = {word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)}

@@ -1,4 +1,7 @@
-"""Finding methods by name: ``session-knn`` lives in ``session_knn.py``, and so on."""
+"""Finding methods by name: ``session-knn`` lives in ``session_knn.py``, and so on.
+
+Other packages add methods of their own by the entry point ``labelmem.methods``.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import inspect
 import pkgutil
 from collections.abc import Hashable, Iterable
 from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from torch import nn
@@ -25,9 +29,12 @@ def methods() -> dict[str, type[Baseline[Any, Any]]]:
     >>> "counter" in methods()
     True
     """
-    files = sorted(module.name for module in pkgutil.iter_modules(package.__path__))
-    found = ((file.replace("_", "-"), _class_in(file)) for file in files)
-    return {name: cls for name, cls in found if cls is not None}
+    found = {name: point.load() for name, point in _others().items()}
+    for file in _files():
+        cls = _class_in(file)
+        if cls is not None:
+            found[cls.name] = cls
+    return dict(sorted(found.items()))
 
 
 def method(name: str) -> type[Baseline[Any, Any]]:
@@ -42,11 +49,14 @@ def method(name: str) -> type[Baseline[Any, Any]]:
     labelmem.errors.ConfigError: there is no method 'oracle'; there are counter, ...
     """
     file = name.replace("-", "_")
-    files = {module.name for module in pkgutil.iter_modules(package.__path__)}
-    cls = _class_in(file) if file in files else None
-    if cls is None or cls.name != name:
+    cls = _class_in(file) if file in _files() else None
+    if cls is not None and cls.name == name:
+        return cls
+    others = _others()
+    if name not in others:
         raise ConfigError(f"there is no method {name!r}; there are {', '.join(methods())}")
-    return cls
+    found: type[Baseline[Any, Any]] = others[name].load()
+    return found
 
 
 def make(
@@ -69,6 +79,16 @@ def make(
     """
     cls = method(name)
     return cls.made(model, labels, head, cls.chosen_options(**options))
+
+
+def _files() -> list[str]:
+    """The modules of this package."""
+    return [module.name for module in pkgutil.iter_modules(package.__path__)]
+
+
+def _others() -> dict[str, EntryPoint]:
+    """What other packages add."""
+    return {point.name: point for point in entry_points(group="labelmem.methods")}
 
 
 def _class_in(file: str) -> type[Baseline[Any, Any]] | None:

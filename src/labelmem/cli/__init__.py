@@ -6,16 +6,12 @@ when that sub-command runs, so that ``labelmem --help`` answers at once.
 
 from __future__ import annotations
 
-import errno
-import os
-from importlib import import_module
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-import typer.main
-from typer.core import TyperCommand, TyperGroup
 
-from labelmem.errors import LabelMemError
+from labelmem.cli.shell import shell
+from labelmem.errors import UnsupportedError
 
 __all__ = ["app", "main"]
 
@@ -28,76 +24,13 @@ COMMANDS = {
     "inspect": "Show what is remembered of a user.",
     "forget": "Delete all that is kept of a user, and check that it is gone.",
     "adapt-embeddings": "Classify embeddings of any encoder online, without a model.",
-    "data": "List, fetch and describe the data sets of the experiments.",
-    "reproduce": "Run the experiments behind the tables, and record them.",
-    "report": "Turn recorded experiments into tables, plots and a page.",
 }
 """Each name is also that of its module in this package (with ``_`` for ``-``), whose ``app`` is a
 ``typer.Typer``."""
+MOVED = ("data", "reproduce", "report")
+"""What now belongs to the command ``labelmem-paper``."""
 
-
-CIRCUMSTANCES = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM}
-"""A full disk, or one that may not be read or written: no bug, wherever it turns up."""
-
-
-class LazyCommand(TyperCommand):
-    """Stands in for the ``app`` of a module until somebody runs it or asks for its help.
-
-    Examples
-    --------
-    >>> LazyCommand("demo", "See it work.").get_short_help_str()
-    'See it work.'
-    """
-
-    def __init__(self, name: str, summary: str) -> None:
-        super().__init__(name, help=summary, short_help=summary)
-        self.module = f"{__name__}.{name.replace('-', '_')}"
-
-    def make_context(self, info_name: Any, args: Any, parent: Any = None, **extra: Any) -> Any:
-        """Import the module and let its own command take over from here."""
-        sub = import_module(self.module).app
-        sub._add_completion, sub.rich_markup_mode = False, None  # as the shell itself
-        return typer.main.get_command(sub).make_context(info_name, args, parent, **extra)
-
-
-class Shell(TyperGroup):
-    """Knows the sub-commands without importing them, and turns mistakes into one line."""
-
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
-        for name, summary in COMMANDS.items():
-            self.add_command(LazyCommand(name, summary), name)
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run the sub-command; errors of labelmem are answers, not crashes."""
-        try:
-            return super().invoke(ctx)
-        except LabelMemError as error:
-            if os.environ.get("LABELMEM_DEBUG"):
-                raise
-            typer.secho(f"labelmem: {_one_line(error)}", fg="red", err=True)
-            raise typer.Exit(2) from error
-        except OSError as error:
-            if error.errno not in CIRCUMSTANCES or os.environ.get("LABELMEM_DEBUG"):
-                raise
-            where = f"{error.filename}: " if error.filename else ""
-            typer.secho(f"labelmem: {where}{error.strerror}", fg="red", err=True)
-            raise typer.Exit(2) from error
-        except KeyboardInterrupt as error:
-            if os.environ.get("LABELMEM_DEBUG"):
-                raise
-            typer.echo("labelmem: stopped", err=True)
-            raise typer.Exit(130) from error
-
-
-app = typer.Typer(
-    cls=Shell,
-    rich_markup_mode=None,  # plain help flows with the terminal and is the fastest
-    add_completion=True,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+app = shell(__name__, COMMANDS)
 
 
 def _show_version(wanted: bool) -> None:
@@ -134,6 +67,17 @@ def main() -> None:
     app(prog_name="labelmem")
 
 
-def _one_line(error: Exception) -> str:
-    """The message of an error without line breaks."""
-    return " ".join(str(error).split()) or type(error).__name__
+def _moved(name: str) -> None:
+    """Say where a former sub-command is now."""
+
+    def tell() -> None:
+        raise UnsupportedError(
+            f"labelmem {name} is now labelmem-paper {name}: pip install labelmem-paper"
+        )
+
+    settings = {"ignore_unknown_options": True, "allow_extra_args": True}
+    app.command(name, hidden=True, add_help_option=False, context_settings=settings)(tell)
+
+
+for _name in MOVED:
+    _moved(_name)

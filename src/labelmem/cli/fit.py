@@ -81,7 +81,7 @@ def fit(
     from rich.console import Console
 
     from labelmem.logs.card import figures_table
-    from labelmem.report.tables import to_rich
+    from labelmem.render.tables import to_rich
 
     Console(highlight=False).print(to_rich(figures_table(card)))
     typer.echo(card["verdict"]["sentence"])

@@ -63,7 +63,7 @@ def show_figures(outcome: dict[str, Any], *lines: str) -> None:
     from rich.console import Console
 
     from labelmem.logs.page import curve_table, figures_table
-    from labelmem.report.tables import to_rich
+    from labelmem.render.tables import to_rich
 
     console = Console(highlight=False)
     console.print(to_rich(figures_table(outcome)), to_rich(curve_table(outcome)))

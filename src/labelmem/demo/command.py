@@ -72,7 +72,7 @@ def show_tables(results: Sequence[TaskResult], console: Console) -> None:
     """One table for each task, and what it says."""
     from labelmem.demo.rows import table_of
     from labelmem.demo.sentences import verdict
-    from labelmem.report.tables import to_rich
+    from labelmem.render.tables import to_rich
 
     for done in results:
         console.print()

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from labelmem.demo.trace import Array, Trace
-from labelmem.report.tables import Estimate
+from labelmem.render.tables import Estimate
 
 __all__ = ["by_meeting", "by_position", "difference", "growth", "labels_met", "smooth"]
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from labelmem.data.sequences import Sequences
-from labelmem.data.split import Part
-from labelmem.data.synthetic import SyntheticRecipe, generate
+from labelmem.demo.synthetic import SyntheticRecipe, Visitors, generate
 from labelmem.demo.task import Size, Task, seeded
 from labelmem.keys import RecentTokens
 from labelmem.models import FitOptions, GRUModel, fit_sequences
 from labelmem.online import Recorded
 from labelmem.progress import progress_bar
+from labelmem.split import Part
 
 __all__ = ["make_habits", "recorded"]
 
@@ -54,7 +53,7 @@ def make_habits(size: Size, seed: int, show: bool | None = None) -> Task:
     )
 
 
-def recorded(data: Sequences, part: Part) -> list[Recorded]:
+def recorded(data: Visitors, part: Part) -> list[Recorded]:
     """Each user's stream: the input of a step is the venue visited before it.
 
     The first input, and one after a venue that the model has no vector for, is the token that
@@ -77,7 +76,7 @@ def recorded(data: Sequences, part: Part) -> list[Recorded]:
 
 
 def _story(
-    data: Sequences, recipe: SyntheticRecipe, valid: int, test: list[Recorded]
+    data: Visitors, recipe: SyntheticRecipe, valid: int, test: list[Recorded]
 ) -> tuple[str, ...]:
     new = np.concatenate([visits for _, visits in test]) >= data.vocabulary
     return (

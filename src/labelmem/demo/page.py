@@ -13,11 +13,11 @@ from labelmem.demo.curves import by_meeting, by_position, growth, smooth
 from labelmem.demo.explained import Explained
 from labelmem.demo.rows import table_of
 from labelmem.demo.run import TaskResult
-from labelmem.report.page import Page
-from labelmem.report.palette import Look, looks
-from labelmem.report.plots import Axis, Series, bars, lines, points, to_svg
-from labelmem.report.svg import pixels
-from labelmem.report.tables import Column, Table
+from labelmem.render.page import Page
+from labelmem.render.palette import Look, looks
+from labelmem.render.plots import Axis, Series, bars, lines, points, to_svg
+from labelmem.render.svg import pixels
+from labelmem.render.tables import Column, Table
 
 __all__ = ["page_of"]
 

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from labelmem.demo.run import MethodResult, TaskResult
-from labelmem.report.tables import Column, Estimate, Table, Value
+from labelmem.render.tables import Column, Estimate, Table, Value
 
 __all__ = ["as_plain", "table_of"]
 

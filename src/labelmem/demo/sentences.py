@@ -10,7 +10,7 @@ import numpy as np
 from labelmem.demo.curves import Curve, difference, growth, labels_met
 from labelmem.demo.explained import Explained
 from labelmem.demo.run import MethodResult, TaskResult
-from labelmem.report.tables import Estimate
+from labelmem.render.tables import Estimate
 
 __all__ = [
     "along_the_stream",

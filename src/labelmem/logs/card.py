@@ -16,7 +16,7 @@ from labelmem.logs.recipe import Recipe
 from labelmem.logs.scores import Interval
 from labelmem.logs.summary import Summary
 from labelmem.logs.words import counted
-from labelmem.report.tables import Column, Estimate, Table, to_markdown
+from labelmem.render.tables import Column, Estimate, Table, to_markdown
 from labelmem.storage import write_file
 
 __all__ = ["TITLES", "card_of", "figures_table", "verdict", "write_card"]

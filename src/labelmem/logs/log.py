@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from labelmem.data.grouping import offsets_of
 from labelmem.errors import DataError
+from labelmem.logs.grouping import offsets_of
 from labelmem.logs.problems import Policy, Problems
 from labelmem.logs.rows import Columns, read_rows
 from labelmem.logs.times import EXPECTED, seconds

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from labelmem.report.page import Page
-from labelmem.report.tables import Column, Table
+from labelmem.render.page import Page
+from labelmem.render.tables import Column, Table
 
 __all__ = ["curve_table", "figures_table", "page_of"]
 

@@ -10,12 +10,12 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from labelmem.data.split import Part, by_user
 from labelmem.errors import DataError
 from labelmem.logs.log import Log
 from labelmem.logs.summary import first_sights
 from labelmem.logs.vocabulary import Vocabulary, vocabulary_of
 from labelmem.logs.words import counted
+from labelmem.split import Part, by_user
 
 __all__ = ["Parts", "known_only", "split_log", "within", "within_cells"]
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from labelmem.data.opening import open_binary
 from labelmem.errors import DataError, MissingExtraError
+from labelmem.logs.opening import open_binary
 from labelmem.logs.problems import Problems
 
 __all__ = ["Columns", "Format", "format_of", "opened", "parquet_file", "read_rows"]

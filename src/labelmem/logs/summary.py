@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from labelmem.data.grouping import distinct_pairs
+from labelmem.logs.grouping import distinct_pairs
 from labelmem.logs.log import Log
 from labelmem.logs.times import shown
 from labelmem.logs.words import counted

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from labelmem.data.grouping import distinct_pairs
+from labelmem.logs.grouping import distinct_pairs
 from labelmem.logs.log import Log
 
 __all__ = ["Vocabulary", "tokens_of", "vocabulary_of"]

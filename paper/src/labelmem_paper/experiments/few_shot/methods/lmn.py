@@ -1,0 +1,31 @@
+"""The labeled memory alone: P = s."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from labelmem.config import MemoryConfig
+from labelmem.search import Point
+from labelmem_paper.experiments.few_shot.contender import MemoryContender
+from labelmem_paper.experiments.few_shot.label_cells import LabelCells, replay
+
+
+class LMN(MemoryContender):
+    """How it compares and when it writes is searched; ``cells`` per label is the table's."""
+
+    kind = "labeled"
+    grid = {
+        "lam": (1.0, 2.0, 5.0, 10.0, 20.0, 40.0, 80.0),
+        "margin": (0.0, 0.3, 1.0, 3.0, 10.0, 30.0),
+        "delta": (0.0, 0.1, 0.3, 1.0),
+    }
+    start = {"lam": 10.0, "margin": 3.0, "delta": 0.0}
+
+    def answers(self, point: Point, h: Tensor, y: Tensor, labels: int) -> Tensor:
+        """Step by step, exactly."""
+        config = MemoryConfig(cells_per_label=self.options["cells"], **point)
+        return replay(LabelCells.empty(labels, h.shape[1], config, torch.device("cpu")), h, y)
+
+
+CONTENDER = LMN
