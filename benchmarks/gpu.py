@@ -1,8 +1,8 @@
 """Many streams in lockstep on one device: plain and recorded steps, the floor in bytes, and rivals.
 
-    PYTHONPATH=src python benchmarks/gpu.py --device cuda --json results/gpu.json
-    PYTHONPATH=src python benchmarks/gpu.py --forms     # kernels alone, cut in several ways
-    TRITON_INTERPRET=1 PYTHONPATH=src python benchmarks/gpu.py --count    # needs no GPU
+    PYTHONPATH=src:paper/src python benchmarks/gpu.py --device cuda --json results/gpu.json
+    PYTHONPATH=src:paper/src python benchmarks/gpu.py --forms  # kernels alone, cut in several ways
+    TRITON_INTERPRET=1 PYTHONPATH=src:paper/src python benchmarks/gpu.py --count    # needs no GPU
 
 A row's ``us`` is one lockstep, a prediction and an observation of every stream, as users take them;
 ``plain_us`` is the same with every short way switched off: ordinary tensor operations, one by one.
@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from labelmem_paper.methods.maml import MAML
 
 from labelmem import Adapter, Combiner, MemoryConfig, StreamBatch
 from labelmem.baselines import make
@@ -69,7 +70,7 @@ class Bench:
         return {
             "static": lambda: make("static", self.gru),
             "sgd-all": lambda: make("sgd-all", self.gru),
-            "maml": lambda: make("maml", self.gru, dim=50),
+            "maml": lambda: MAML.made(self.gru, None, None, MAML.chosen_options(dim=50)),
         }
 
     def tokens(self, steps: int) -> torch.Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from labelmem.progress import progress_bar
 from labelmem.recording import Lockstep, lockstep_batches
 from labelmem.stopwatch import Stopwatch
 
-__all__ = ["Evaluation", "Watch", "evaluate"]
+__all__ = ["Evaluation", "Watch", "evaluate", "replayed"]
 
 REPORTED = 32
 """Progress is told once in so many steps: the running figure must be fetched from the device."""
@@ -37,6 +37,8 @@ class Watch:
     """(n,) which streams are still running."""
     order: tuple[int, ...]
     """Which of the given sequences the rows are."""
+    running: int
+    """How many streams are still running."""
 
 
 @dataclass(frozen=True)
@@ -84,60 +86,68 @@ def evaluate(
     >>> done.result().tokens
     5
     """
-    metrics = StreamMetrics()
-    batches = list(
-        lockstep_batches(sequences, method.known, batch_size, method.device, method.dtype)
-    )
+    metrics, device = StreamMetrics(), method.device
+    known, running = len(method.known), 0
+    batches = list(lockstep_batches(sequences, method.known, batch_size, device, method.dtype))
     tokens = sum(int(batch.mask.sum()) for batch in batches)
-    watches = []
+    stopwatch = Stopwatch(device)
     with progress_bar(method.name, tokens, show) as report:
-        if batches[0].streams == 1:
-            _warm_up(method, batches[0])
-        for recorded in batches:
-            running = _Lockstepper(method, recorded, metrics, watch)
-            # Asked for once: every answer from a device has to be waited for.
-            done = recorded.mask.sum(0).tolist()
-            for t, count in enumerate(done):
-                running.step(t, whole=count == recorded.streams)
-                if t % REPORTED == REPORTED - 1 or t == len(done) - 1:
-                    past = sum(done[t - t % REPORTED : t + 1])
-                    report(past, note=f"{metrics.running:.3f} nats")
-            watches.append(running.stopwatch)
-    seconds = sum(stopwatch.seconds() for stopwatch in watches)
-    return Evaluation(metrics, 1e6 * seconds / tokens)
+        for seen in replayed(method, batches, stopwatch):
+            if watch is not None:
+                watch(seen)
+            new = seen.y >= known
+            groups = {"new": new, "seen": ~new}
+            metrics.update(seen.probs, seen.y, seen.mask, seen.order, groups, seen.batch.widths)
+            running += seen.running
+            if seen.t % REPORTED == REPORTED - 1:
+                report(running, note=f"{metrics.running:.3f} nats")
+                running = 0
+        report(running, note=f"{metrics.running:.3f} nats")
+    return Evaluation(metrics, 1e6 * stopwatch.seconds() / tokens)
+
+
+def replayed(
+    method: OnlineMethod[Any], batches: Iterable[Lockstep], stopwatch: Stopwatch | None = None
+) -> Iterator[Watch]:
+    """Predict every step of recorded streams, and learn its labels before the next step.
+
+    Parameters
+    ----------
+    batches
+        As :func:`labelmem.recording.lockstep_batches` gives them.
+    stopwatch
+        Times what is predicted and observed, and nothing else.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from labelmem import Adapter
+    >>> adapter = Adapter(torch.nn.Linear(2, 2))
+    >>> recorded = [(torch.randn(5, 2), [0, 1, 2, 1, 2])]
+    >>> batches = lockstep_batches(recorded, adapter.known, 8, adapter.device, adapter.dtype)
+    >>> [seen.probs.shape[1] for seen in replayed(adapter, batches)]
+    [2, 2, 2, 3, 3]
+    """
+    timed = stopwatch or Stopwatch(method.device)
+    warm = False
+    for recorded in batches:
+        if recorded.streams == 1 and not warm:  # what is done once is done before time is taken
+            _warm_up(method, recorded)
+        warm = True
+        batch = one_stream(method) if recorded.streams == 1 else method.streams(recorded.streams)
+        # Asked for once: every answer from a device has to be waited for.
+        for t, running in enumerate(recorded.mask.sum(0).tolist()):
+            y, mask, x = recorded.y[:, t], recorded.mask[:, t], recorded.at(t)
+            with timed:
+                probs = batch.predict(x)
+            yield Watch(t, batch, probs, y, mask, recorded.order, running)
+            with timed:
+                batch.observe_ids(y, None if running == recorded.streams else mask)
 
 
 def _warm_up(method: OnlineMethod[Any], recorded: Lockstep) -> None:
     """Let a stream that nobody hears of take some steps."""
-    running = _Lockstepper(method, recorded, StreamMetrics(), None)
+    batch = one_stream(method)
     for t in range(min(_FIRST, recorded.y.shape[1])):
-        running.step(t, whole=True)
-
-
-class _Lockstepper:
-    def __init__(
-        self,
-        method: OnlineMethod[Any],
-        recorded: Lockstep,
-        metrics: StreamMetrics,
-        watch: Callable[[Watch], None] | None,
-    ) -> None:
-        n = recorded.streams
-        self.batch = one_stream(method) if n == 1 else method.streams(n)
-        self.recorded, self.metrics, self.watch = recorded, metrics, watch
-        self.known = len(method.known)
-        self.stopwatch = Stopwatch(recorded.y.device)
-
-    def step(self, t: int, whole: bool) -> None:
-        """One predict and observe, both timed; ``whole`` if all streams are still running."""
-        recorded = self.recorded
-        y, mask, x = recorded.y[:, t], recorded.mask[:, t], recorded.at(t)
-        with self.stopwatch:
-            probs = self.batch.predict(x)
-        if self.watch is not None:
-            self.watch(Watch(t, self.batch, probs, y, mask, recorded.order))
-        new = y >= self.known
-        groups = {"new": new, "seen": ~new}
-        self.metrics.update(probs, y, mask, recorded.order, groups, self.batch.widths)
-        with self.stopwatch:
-            self.batch.observe_ids(y, None if whole else mask)
+        batch.predict(recorded.at(t))
+        batch.observe_ids(recorded.y[:, t])

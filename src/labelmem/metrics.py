@@ -11,6 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
+from labelmem.bootstrap import interval as bounds
+from labelmem.bootstrap import resampled
 from labelmem.errors import ConfigError, InputError
 from labelmem.scoring import FLOOR, SUMS, Array, Measured, fetched, measured, reciprocal_rank, score
 
@@ -204,8 +206,8 @@ class StreamMetrics:
         if len(sums) == 1:  # one stream says nothing about how streams differ
             interval = {name: (math.nan, math.nan) for name in figures}
         else:
-            drawn = self._figures(_bootstrap(sums, resamples, np.random.default_rng(seed)))
-            interval = {name: _percentiles(values, confidence) for name, values in drawn.items()}
+            drawn = self._figures(resampled(sums, resamples, np.random.default_rng(seed)))
+            interval = {name: bounds(values, confidence) for name, values in drawn.items()}
         return MetricsResult(
             {name: float(value) for name, value in figures.items()},
             interval,
@@ -320,24 +322,3 @@ def _bucket(positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 def _bucket_start(bucket: int) -> int:
     return bucket if bucket < 4 else (4 + bucket % 4) << (bucket // 4 - 1)
-
-
-def _bootstrap(sums: Array, resamples: int, rng: np.random.Generator) -> Array:
-    """Sums over as many streams drawn with replacement: (resamples, columns)."""
-    streams = len(sums)
-    chunk = max(1, 1_000_000 // streams)
-    drawn = []
-    for start in range(0, resamples, chunk):
-        rows = min(chunk, resamples - start)
-        picks = rng.integers(streams, size=(rows, streams)) + np.arange(rows)[:, None] * streams
-        counts = np.bincount(picks.ravel(), minlength=rows * streams).reshape(rows, streams)
-        drawn.append(counts.astype(np.float64) @ sums)
-    return np.concatenate(drawn)
-
-
-def _percentiles(values: Array, confidence: float) -> tuple[float, float]:
-    values = values[~np.isnan(values)]  # draws in which a group did not occur
-    if not len(values):
-        return math.nan, math.nan
-    low, high = np.quantile(values, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return float(low), float(high)

@@ -12,7 +12,8 @@ from torch import Tensor
 
 from labelmem.errors import InputError
 
-__all__ = ["FLOOR", "SUMS", "Array", "Measured", "fetched", "measured", "reciprocal_rank", "score"]
+__all__ = ["FLOOR", "SUMS", "Array", "Measured", "fetched", "measured", "ranked"]
+__all__ += ["reciprocal_rank", "score"]
 
 FLOOR = 1e-10
 """The least probability inside the logarithm, and nowhere else."""
@@ -41,7 +42,7 @@ def reciprocal_rank(probs: Tensor, y: Tensor) -> Tensor:
     >>> reciprocal_rank(probs, torch.tensor([2, 0, 7]))
     tensor([0.5000, 0.6667, 0.2857])
     """
-    return 1 / _measure(*_checked(probs, y))[1]
+    return 1 / ranked(*_checked(probs, y))[1]
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ def measured(
     if mask is None:
         mask = torch.ones(len(y), dtype=torch.bool, device=y.device)
     flags = [_flag(f"group {name!r}", flag, len(y)) for name, flag in groups.items()]
-    figures = _measure(probs, y, widths)
+    figures = ranked(probs, y, widths)
     rows = [flag[None].to(figures) for flag in (_flag("mask", mask, len(y)), *flags)]
     return Measured(ids, tuple(groups), torch.cat([figures, *rows]))
 
@@ -110,7 +111,7 @@ def _seen(tensor: Tensor) -> str:
     return f"{tensor.dtype} of shape {tuple(tensor.shape)}"
 
 
-def _measure(probs: Tensor, y: Tensor, widths: Tensor | None = None) -> Tensor:
+def ranked(probs: Tensor, y: Tensor, widths: Tensor | None = None) -> Tensor:
     """P(y), rank of y, whether y comes first, and the greatest P: (4, n) on the same device."""
     probs = probs.to(torch.float64 if probs.dtype == torch.float64 else torch.float32)
     rows, width = probs.shape

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from labelmem.bootstrap import interval, resampled
 from labelmem.demo.trace import Array, Trace
 from labelmem.render.tables import Estimate
 
@@ -82,10 +83,9 @@ def difference(ours: Trace, theirs: Trace, new: bool, seed: int = 0) -> Estimate
     tokens = there.sum(axis=1).astype(np.float64)
     if not tokens.sum():
         return Estimate(float("nan"))
-    users = np.random.default_rng(seed).integers(len(gain), size=(1000, len(gain)))
-    drawn = gain[users].sum(axis=1) / np.maximum(tokens[users].sum(axis=1), 1)
-    low, high = np.quantile(drawn, [0.025, 0.975])
-    return Estimate(float(gain.sum() / tokens.sum()), float(low), float(high))
+    drawn = resampled(np.stack([gain, tokens], axis=1), 1000, np.random.default_rng(seed))
+    low, high = interval(drawn[:, 0] / np.maximum(drawn[:, 1], 1))
+    return Estimate(float(gain.sum() / tokens.sum()), low, high)
 
 
 def _times_before(labels: Array) -> Array:

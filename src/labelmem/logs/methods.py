@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from labelmem.baselines.counter import Counter
+from labelmem.evaluation import replayed
 from labelmem.logs.scores import Scores, measured
 from labelmem.online import OnlineMethod
 from labelmem.progress import progress_bar
@@ -35,21 +36,20 @@ def scored(
 ) -> Scores:
     """Predict every event of every stream before it is revealed."""
     scores, known = Scores(len(streams)), len(method.known)
-    batches = list(lockstep_batches(streams, method.known, _ABREAST, method.device, method.dtype))
+    batches = lockstep_batches(streams, method.known, _ABREAST, method.device, method.dtype)
     total = sum(len(y) for _, y in streams)
+    met = torch.empty(0)
     with progress_bar(f"measure {method.name}", total, show) as report:
-        for recorded in batches:
-            lanes, order = method.streams(recorded.streams), torch.tensor(recorded.order)
-            met = torch.full_like(recorded.y[:, 0], known)
-            for t in range(recorded.y.shape[1]):
-                y, mask = recorded.y[:, t], recorded.mask[:, t]
-                probs = lanes.predict(recorded.at(t))
-                rows = mask.nonzero()[:, 0]
-                found = measured(probs, y, y < met, TOP)[rows].cpu()
-                scores.add(order[rows.cpu()].tolist(), found.double().numpy())
-                lanes.observe_ids(y, mask)
-                met = torch.where(mask, torch.maximum(met, y + 1), met)
-                report(len(found))
+        for seen in replayed(method, batches):
+            y, mask = seen.y, seen.mask
+            if seen.t == 0:
+                met = torch.full_like(y, known)
+            rows = mask.nonzero()[:, 0]
+            found = measured(seen.probs, y, y < met, TOP)[rows].cpu()
+            users = [seen.order[row] for row in rows.tolist()]
+            scores.add(users, found.double().numpy())
+            met = torch.where(mask, torch.maximum(met, y + 1), met)
+            report(len(found))
     return scores
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,7 +11,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from labelmem.bootstrap import interval, resampled
 from labelmem.metrics import FLOOR
+from labelmem.scoring import ranked
 
 __all__ = ["COLUMNS", "FIGURES", "Interval", "Scores", "measured"]
 
@@ -45,13 +48,7 @@ def measured(probs: Tensor, y: Tensor, nameable: Tensor, top: int) -> Tensor:
     tensor([0.4000, 0.0000, 0.0000])
     """
     named = nameable & (y < probs.shape[1])
-    if not probs.shape[1]:
-        p = probs.new_zeros(len(y))
-        rank = torch.ones_like(p)
-    else:
-        p = probs.gather(1, torch.where(named, y, 0)[:, None])
-        above, equal = (probs > p).sum(1), (probs == p).sum(1)
-        rank, p = 1 + above + (equal - 1) / 2, p[:, 0]
+    p, rank, _, _ = ranked(probs, torch.where(named, y, probs.shape[1]))
     named = named.to(p.dtype)
     loss = -torch.log(p.clamp(min=FLOOR))
     columns = [torch.ones_like(p), named / rank, named * (rank < 1.5), named * (rank <= top)]
@@ -102,13 +99,7 @@ class Scores:
 
     def _drawn(self, seed: int) -> Array:
         """(resamples, columns) sums over as many users, drawn with replacement."""
-        rng, users = np.random.default_rng(seed), len(self.sums)
-        return np.stack(
-            [
-                np.bincount(rng.integers(users, size=users), minlength=users) @ self.sums
-                for _ in range(_RESAMPLES)
-            ]
-        )
+        return resampled(self.sums, _RESAMPLES, np.random.default_rng(seed))
 
 
 def figures_of(sums: Array) -> dict[str, Array]:
@@ -124,8 +115,5 @@ def figures_of(sums: Array) -> dict[str, Array]:
 
 
 def _interval(value: float, drawn: Array) -> Interval:
-    drawn = drawn[~np.isnan(drawn)]
-    if not len(drawn):
-        return Interval(value, value, value)
-    low, high = np.quantile(drawn, [0.025, 0.975])
-    return Interval(value, float(low), float(high))
+    low, high = interval(drawn)
+    return Interval(value, value, value) if math.isnan(low) else Interval(value, low, high)

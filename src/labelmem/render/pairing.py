@@ -8,6 +8,8 @@ from typing import TypeAlias
 
 import numpy as np
 
+from labelmem.bootstrap import interval, resampled
+
 __all__ = ["Blocks", "Difference", "difference"]
 
 Blocks: TypeAlias = Mapping[int, tuple[Sequence[float], Sequence[float]]]
@@ -47,9 +49,9 @@ def difference(ours: Blocks | None, theirs: Blocks | None) -> Difference | None:
         tokens, gap = np.array(ours[seed][0], float), np.subtract(ours[seed][1], theirs[seed][1])
         if list(ours[seed][0]) != list(theirs[seed][0]):  # other streams, e.g. of another recipe
             continue
-        drawn = np.random.default_rng(seed).integers(len(gap), size=(RESAMPLES, len(gap)))
-        means = gap[drawn].sum(1) / tokens[drawn].sum(1)
-        found.append((gap.sum() / tokens.sum(), *np.quantile(means, [0.025, 0.975])))
+        rng = np.random.default_rng(seed)
+        drawn = resampled(np.stack([gap, tokens], axis=1), RESAMPLES, rng)
+        found.append((gap.sum() / tokens.sum(), *interval(drawn[:, 0] / drawn[:, 1])))
     if not found:
         return None
     value, low, high = (round(float(x), 12) for x in np.mean(found, axis=0))

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from labelmem.bootstrap import interval, resampled
 from labelmem_paper.experiments.records import Record
 
 __all__ = ["Episode", "draw_episode", "shot_figures"]
@@ -54,10 +55,9 @@ def shot_figures(episode: Episode, answers: Tensor, resamples: int = 1000) -> Re
     order = np.lexsort((episode.label.numpy(), episode.shot.numpy()))
     hit = (answers == episode.label).numpy()[order].reshape(int(episode.shot[-1]) + 1, -1)
     labels = hit.shape[1]
-    drawn = np.random.default_rng(0).integers(labels, size=(resamples, labels))
-    metrics, interval = {}, {}
+    drawn = resampled(hit.T.astype(np.float64), resamples, np.random.default_rng(0)) / labels
+    metrics, intervals = {}, {}
     for shot, row in enumerate(hit[1:], start=1):
         metrics[f"shot{shot}"] = float(row.mean())
-        low, high = np.quantile(row[drawn].mean(axis=1), [0.025, 0.975])
-        interval[f"shot{shot}"] = [float(low), float(high)]
-    return {"metrics": metrics, "interval": interval, "streams": labels, "tokens": hit.size}
+        intervals[f"shot{shot}"] = list(interval(drawn[:, shot]))
+    return {"metrics": metrics, "interval": intervals, "streams": labels, "tokens": hit.size}

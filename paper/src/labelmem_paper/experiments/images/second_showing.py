@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,10 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from labelmem.evaluation import Watch
+from labelmem.evaluation import replayed
 from labelmem.metrics import StreamMetrics
 from labelmem.online import OnlineMethod, Recorded
 from labelmem.recording import lockstep_batches
+from labelmem.stopwatch import Stopwatch
 from labelmem_paper.experiments.traces import ThetaTraces
 
 __all__ = ["Scored", "score"]
@@ -64,30 +64,16 @@ def score(
     1.0
     """
     metrics, first, traces = StreamMetrics(), StreamMetrics(), ThetaTraces()
-    device = method.device
+    device, stopwatch, tokens = method.device, Stopwatch(method.device), 0
     truth = torch.stack([torch.as_tensor(y) for _, y in streams])
-    clock, tokens = 0.0, 0
-    for lockstep in lockstep_batches(streams, method.known, batch_size, device, method.dtype):
-        batch, order = method.streams(lockstep.streams), list(lockstep.order)
-        counts, old = second[order].to(device), known[truth[order]].to(device)
-        running = torch.ones(lockstep.streams, dtype=torch.bool, device=device)
-        for t in range(lockstep.y.shape[1]):
-            start, y = _now(device), lockstep.y[:, t]
-            probs = batch.predict(lockstep.at(t))
-            predicted = _now(device)
-            traces(Watch(t, batch, probs, y, running, lockstep.order))
-            groups = {"new": ~old[:, t], "seen": old[:, t]}
-            for found, mask in ((metrics, counts[:, t]), (first, ~counts[:, t])):
-                if bool(mask.any()):
-                    found.update(probs, y, mask, lockstep.order, groups, batch.widths)
-            observed = _now(device)
-            batch.observe_ids(y)
-            clock += predicted - start + _now(device) - observed
-            tokens += lockstep.streams
-    return Scored(metrics, first, traces, 1e6 * clock / tokens)
-
-
-def _now(device: torch.device) -> float:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-    return time.perf_counter()
+    batches = lockstep_batches(streams, method.known, batch_size, device, method.dtype)
+    for seen in replayed(method, batches, stopwatch):
+        traces(seen)
+        order, t = list(seen.order), seen.t
+        counts, old = second[order, t].to(device), known[truth[order, t]].to(device)
+        groups = {"new": ~old, "seen": old}
+        for found, mask in ((metrics, counts), (first, ~counts)):
+            if bool(mask.any()):
+                found.update(seen.probs, seen.y, mask, seen.order, groups, seen.batch.widths)
+        tokens += seen.running
+    return Scored(metrics, first, traces, 1e6 * stopwatch.seconds() / tokens)

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from labelmem.bootstrap import interval, resampled
 from labelmem_paper.experiments.few_shot.episode import Episode
 from labelmem_paper.experiments.records import Record
 
@@ -47,12 +48,11 @@ def rare_figures(stream: Episode, answers: Tensor, rare: int, resamples: int = 1
     hits = np.bincount(label, hit & counts, labels)
     tokens = np.bincount(label, counts, labels)
     few = np.bincount(label, minlength=labels) <= rare
-    drawn = np.random.default_rng(0).integers(labels, size=(resamples, labels))
-    metrics, interval = {}, {}
+    metrics, intervals = {}, {}
     for name, part in (("all", few | ~few), ("rare", few), ("frequent", ~few)):
         if part.any():
-            metrics[name] = float((hits * part).sum() / (tokens * part).sum())
-            many = (hits * part)[drawn].sum(axis=1), (tokens * part)[drawn].sum(axis=1)
-            low, high = np.quantile(many[0] / np.maximum(many[1], 1), [0.025, 0.975])
-            interval[name] = [float(low), float(high)]
-    return {"metrics": metrics, "interval": interval}
+            sums = np.stack([hits * part, tokens * part], axis=1).astype(np.float64)
+            drawn = resampled(sums, resamples, np.random.default_rng(0))
+            metrics[name] = float(sums[:, 0].sum() / sums[:, 1].sum())
+            intervals[name] = list(interval(drawn[:, 0] / np.maximum(drawn[:, 1], 1)))
+    return {"metrics": metrics, "interval": intervals}
