@@ -211,6 +211,24 @@ def test_a_checkpoint_of_another_training_is_refused(tmp_path: Path) -> None:
         fit(lmn(), streams(12), checkpoint=path, **(FIT | {"lr": 0.01}))
 
 
+@pytest.mark.parametrize("n", [1, 129])
+def test_any_number_of_streams_is_fitted(n: int) -> None:
+    """The last of the batches that are read first holds one stream only."""
+    adapter = Adapter(Stateless(), combiner=Combiner(kind="stream", hidden=4, rescorer=4))
+    result = fit(adapter, streams(n), validation=streams(2, seed=1), epochs=1, truncate=100)
+    assert math.isfinite(result.best)
+
+
+def test_one_stream_teaches_what_two_of_its_kind_do() -> None:
+    fitted = []
+    for copies in (1, 2):
+        adapter = Adapter(Stateless(), combiner=Combiner(kind="stream", hidden=4, rescorer=4))
+        fit(adapter, streams(1) * copies, validation=streams(2, seed=1), epochs=1, truncate=100)
+        fitted.append(weights(adapter))
+    for name, t in fitted[0].items():
+        torch.testing.assert_close(t, fitted[1][name], rtol=1e-3, atol=1e-4, msg=name)
+
+
 def test_nothing_to_fit_is_said() -> None:
     with pytest.raises(UnsupportedError, match="combiner=Combiner"):
         fit(Adapter(Stateless()), streams(4))

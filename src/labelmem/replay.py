@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from labelmem.lmn import LMN, LMNState
+from labelmem.lmn import LMN, LMNState, LMNStep
 from labelmem.metrics import FLOOR
 from labelmem.recording import Lockstep
 
@@ -49,7 +49,11 @@ def record(adapter: LMN, batch: Lockstep) -> Features:
     return Features(batch, h, h if adapter.key is None else torch.stack(keys, dim=1))
 
 
-def replay(adapter: LMN, features: Features) -> Iterator[ReplayStep]:
+Watch = Callable[[LMNState, LMNStep], None]
+"""Called with every prediction and the state it was made from, before its labels are learned."""
+
+
+def replay(adapter: LMN, features: Features, watch: Watch | None = None) -> Iterator[ReplayStep]:
     """Predict and learn step by step, differentiable in the combiner.
 
     The caller may cut the graph between steps by detaching ``state.combiner``.
@@ -60,7 +64,7 @@ def replay(adapter: LMN, features: Features) -> Iterator[ReplayStep]:
         h = features.h[:, t]
         with torch.no_grad():
             logits = None if head is None else head(h)
-        yield _step(adapter, state, batch, t, h, features.key[:, t], logits)
+        yield _step(adapter, state, batch, t, h, features.key[:, t], logits, watch)
 
 
 def replay_live(adapter: LMN, batch: Lockstep) -> Iterator[ReplayStep]:
@@ -80,10 +84,13 @@ def _step(
     h: Tensor,
     key: Tensor,
     logits: Tensor | None,
+    watch: Watch | None = None,
 ) -> ReplayStep:
     y, mask = batch.y[:, t], batch.mask[:, t]
     # Ids beyond the labels met so far have neither cells nor model score, so they weigh nothing.
     step = adapter.combine(state, h, key, logits, batch.width)
+    if watch is not None:
+        watch(state, step)
     p = step.probs.gather(1, y[:, None])[:, 0].clamp(min=FLOOR)
     loss = torch.where(mask, -torch.log(p), torch.zeros_like(p))
     hit = mask & (step.probs.argmax(dim=1) == y) & (p > FLOOR)

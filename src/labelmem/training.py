@@ -15,12 +15,13 @@ from torch import Tensor, nn
 from labelmem.checkpoint import Checkpoint
 from labelmem.combiner import Combiner, StreamCombiner
 from labelmem.errors import ConfigError, UnsupportedError
-from labelmem.lmn import LMN
+from labelmem.lmn import LMN, LMNState, LMNStep
 from labelmem.models.training import seeded_dropout
 from labelmem.online import Recorded
 from labelmem.progress import Report, progress_bar
 from labelmem.recording import Lockstep, lockstep_batches, split_streams
 from labelmem.replay import ReplayStep, record, replay, replay_live
+from labelmem.stream_combiner import StreamState
 from labelmem.stream_look import Look
 from labelmem.trees import tree_map
 from labelmem.unrolling.label import can_stretch, stretches
@@ -207,17 +208,18 @@ class _Trainer:
         self, parts: Sequence[tuple[LMN, Sequence[Recorded]]]
     ) -> Iterator[tuple[Look, Tensor]]:
         """What the combiner sees along the training streams while it is untrained."""
-        seen: list[Look] = []
+        looks: list[Look] = []
         combiner = self._combiner
         assert isinstance(combiner, StreamCombiner)
-        hook = combiner.register_forward_pre_hook(
-            lambda _, given: seen.append(combiner.look(given[0].past, given[1]))
-        )
+
+        def watch(state: LMNState, step: LMNStep) -> None:
+            assert isinstance(state.combiner, StreamState)
+            looks.append(combiner.look(state.combiner.past, step.view()))
+
         for adapter, streams in parts:
             for batch in self._batches(adapter, streams, _ABREAST):
-                for t, _ in enumerate(replay(adapter, record(adapter, batch))):
-                    yield seen.pop(), batch.mask[:, t]
-        hook.remove()
+                for t, _ in enumerate(replay(adapter, record(adapter, batch), watch)):
+                    yield looks.pop(), batch.mask[:, t]
 
     def _unrolled(
         self, parts: Sequence[tuple[LMN, Sequence[Recorded]]], valid: Sequence[Recorded]

@@ -157,10 +157,8 @@ class Equations(AroundModel):
     ) -> CombinerState:
         """What the combiner remembers once the labels are known."""
         assert isinstance(self.combiner, Combiner) and state.combiner is not None
-        assert step.model_probs is not None and step.memory_probs is not None
-        assert step.h is not None and step.read is not None and step.combined is not None
-        view = View(step.h, step.model_probs, step.memory_probs, step.read, step.best)
-        return self.combiner.observe(state.combiner, step.combined, view, y, mask)
+        assert step.combined is not None
+        return self.combiner.observe(state.combiner, step.combined, step.view(), y, mask)
 
     def _check_form(self, state: LMNState) -> None:
         if state.form != self._form:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from labelmem.combiner import CombinerState, CombinerStep
+from labelmem.combiner import CombinerState, CombinerStep, View
 from labelmem.memory import LabeledMemory, MemoryRead
 from labelmem.online import Step
 from labelmem.trees import leaves, rebuild
@@ -59,6 +59,12 @@ class LMNStep(Step):
     """(n,) the label with the highest r; None if that was not looked for."""
     highest: Tensor | None = None
     """(n, 2) the two highest of P, likewise."""
+
+    def view(self) -> View:
+        """What the combiner looked at."""
+        assert self.h is not None and self.read is not None
+        assert self.model_probs is not None and self.memory_probs is not None
+        return View(self.h, self.model_probs, self.memory_probs, self.read, self.best)
 
 
 def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
