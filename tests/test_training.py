@@ -2,14 +2,15 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
-from toys import Recurrent, Stateless
+from toys import Recurrent, Stateless, random_combiner
 
 from labelmem import Adapter, Combiner, MemoryConfig
-from labelmem.errors import ConfigError, MismatchError, UnsupportedError
+from labelmem.errors import ConfigError, LabelMemError, MismatchError, UnsupportedError
 from labelmem.evaluation import evaluate
 from labelmem.online import Recorded
 from labelmem.recording import lockstep_batches
@@ -227,6 +228,71 @@ def test_one_stream_teaches_what_two_of_its_kind_do() -> None:
         fitted.append(weights(adapter))
     for name, t in fitted[0].items():
         torch.testing.assert_close(t, fitted[1][name], rtol=1e-3, atol=1e-4, msg=name)
+
+
+def steps_until_interrupt(patch: pytest.MonkeyPatch, most: float) -> list[int]:
+    """Interrupt the training once it has made so many updates; the count so far."""
+    count, original = [0], torch.optim.AdamW.step
+
+    def step(self: torch.optim.AdamW, *given: Any) -> Any:
+        if count[0] >= most:
+            raise KeyboardInterrupt
+        count[0] += 1
+        return original(self, *given)
+
+    patch.setattr(torch.optim.AdamW, "step", step)
+    return count
+
+
+@pytest.mark.parametrize("kind, margin", [("label", 1.0), ("stream", 1.0), ("stream", math.inf)])
+@pytest.mark.parametrize("joint", [False, True])
+def test_an_interrupted_fit_leaves_the_best_epoch_so_far(
+    kind: str, margin: float, joint: bool
+) -> None:
+    def made() -> Adapter:
+        options = {"dropout": 0.5} if kind == "stream" else {}
+        combiner = Combiner(kind=kind, hidden=4, seed=3, **options)
+        return Adapter(Stateless(), memory=MemoryConfig(margin=margin), combiner=combiner)
+
+    def predicted(adapter: Adapter) -> Tensor:
+        stream = adapter.stream()
+        for y in ("emu", 1):
+            stream.predict(torch.ones(3))
+            stream.observe(y)
+        p = stream.predict(torch.ones(3)).probs
+        assert torch.equal(p, stream.predict(torch.ones(3)).probs)
+        return p
+
+    options = FIT | {"epochs": 2, "lr": 0.01, "train_model": joint}
+    whole, patched = made(), pytest.MonkeyPatch()
+    with patched.context() as patch:
+        updates = steps_until_interrupt(patch, math.inf)
+        assert fit(whole, streams(16), validation=streams(4, seed=1), **options).best > 0
+    for most, expected in ((2, made()), (updates[0] + 2, whole)):
+        adapter, before = made(), torch.get_rng_state()
+        with patched.context() as patch:
+            steps_until_interrupt(patch, most)
+            with pytest.raises(KeyboardInterrupt):
+                fit(adapter, streams(16), validation=streams(4, seed=1), **options | {"epochs": 3})
+        assert isinstance(adapter.combiner, Combiner)
+        assert not any(module.training for module in adapter.combiner.modules())
+        assert not any(module.training for module in adapter.backbone.model.modules())
+        assert torch.equal(predicted(adapter), predicted(expected))
+        assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.parametrize("learn_kernel", [False, True])
+def test_streams_that_cannot_be_read_leave_the_adapter_as_it_was(learn_kernel: bool) -> None:
+    adapter = Adapter(Stateless(), combiner=random_combiner(kind="stream"))
+    bad = [(torch.full((4, 3), torch.nan), [0, 1, 2, 3])]
+    before, memory = weights(adapter), adapter.memory
+    for train, valid in ((bad, streams(2)), (streams(4), bad), (streams(4), [])):
+        with pytest.raises(LabelMemError):
+            fit(adapter, train, validation=valid, learn_kernel=learn_kernel, **FIT)
+        assert all(torch.equal(weights(adapter)[name], t) for name, t in before.items())
+        assert adapter.memory == memory
+        stream = adapter.stream()
+        assert torch.equal(*(stream.predict(torch.ones(3)).probs for _ in range(2)))
 
 
 def test_nothing_to_fit_is_said() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -114,6 +115,10 @@ def fit(
     losses, many times faster. With one of kind ``label`` and one cell per label the steps between
     two updates are taken at once (:mod:`labelmem.unrolling.label`): the same losses and updates.
 
+    An error or an interrupt on the way is passed on, and leaves the adapter ready to predict with
+    the best epoch so far: as it did before the call, if no epoch was better. With ``checkpoint``
+    the same call continues from there.
+
     Parameters
     ----------
     sequences
@@ -158,31 +163,40 @@ class _Trainer:
         parts: Sequence[tuple[LMN, Sequence[Recorded]]],
         valid: Sequence[Recorded],
     ) -> None:
-        self.adapter, self.options = adapter, options
+        self.adapter, self.options, self.parts, self.held_out = adapter, options, parts, valid
         self.trained = nn.ModuleDict({"combiner": self._combiner})
         if options.train_model:
             self.trained["model"] = adapter.backbone.model
         if options.learn_kernel:
             self.trained["kernel"] = adapter.learn_kernel()
-        streams = [stream for _, part in parts for stream in part]
-        if can_unroll(adapter.combiner, adapter.memory) and len(self.trained) == 1:
-            self.train, self.valid = self._unrolled(parts, valid)
-        else:
-            if isinstance(adapter.combiner, StreamCombiner):
-                adapter.combiner.standardise(self._looks(parts))
-            self.train = [batch for other, part in parts for batch in self._replayed(other, part)]
-            self.valid = self._replayed(adapter, valid)
         parameters = [p for p in self.trained.parameters() if p.requires_grad]
         self.optimiser = torch.optim.AdamW(
             parameters, lr=options.lr, weight_decay=options.weight_decay
         )
-        data = [len(streams), len(valid), sum(len(y) for _, y in streams)]
-        self.identity = {"options": asdict(options), "data": data, "form": self._combiner.form()}
+        self.train: list[Batch] = []
+        self.valid: list[Batch] = []
 
     @property
     def _combiner(self) -> Combiner:
         assert isinstance(self.adapter.combiner, Combiner)
         return self.adapter.combiner
+
+    def _read(self) -> None:
+        """Run the models over all streams and find the units of what the combiner sees."""
+        combiner, parts, valid = self._combiner, self.parts, self.held_out
+        if can_unroll(combiner, self.adapter.memory) and len(self.trained) == 1:
+            self.train, self.valid = self._unrolled(parts, valid)
+            return
+        if isinstance(combiner, StreamCombiner):
+            combiner.standardise(self._looks(parts))
+        self.train = [batch for other, part in parts for batch in self._replayed(other, part)]
+        self.valid = self._replayed(self.adapter, valid)
+
+    def _identity(self) -> dict[str, Any]:
+        """What a checkpoint must agree on."""
+        lengths = [len(y) for _, part in self.parts for _, y in part]
+        data = [len(lengths), len(self.held_out), sum(lengths)]
+        return {"options": asdict(self.options), "data": data, "form": self._combiner.form()}
 
     def _batches(
         self, adapter: LMN, sequences: Sequence[Recorded], size: int
@@ -244,7 +258,21 @@ class _Trainer:
         )
 
     def run(self, path: Path | None, show: bool | None) -> FitResult:
-        state = Checkpoint.begin(self.trained, self.optimiser, self.identity)
+        """Train, and keep the best epoch; also of a training that ends with an error."""
+        state = Checkpoint.begin(self.trained, self.optimiser, {})  # as it was before the call
+        try:
+            self._read()
+            state.identity = self._identity()
+            self._train(state, path, show)
+        finally:
+            state.restore_best()
+            self._combiner.eval()
+            self.optimiser.zero_grad()
+            improved = bool(state.losses) and min(state.losses) < state.losses[0]
+            self.adapter.settle_kernel(keep=improved)
+        return FitResult(state.losses[0], min(state.losses), state.losses[1:])
+
+    def _train(self, state: Checkpoint, path: Path | None, show: bool | None) -> None:
         if path is not None and path.exists():
             state.load(path)
         total = self.options.epochs * len(self.train)
@@ -257,9 +285,6 @@ class _Trainer:
                 state.record(self._validate())
                 if path is not None:
                     state.save(path)
-        state.restore_best()
-        self.adapter.settle_kernel()
-        return FitResult(state.losses[0], min(state.losses), state.losses[1:])
 
     def _done(self, state: Checkpoint) -> bool:
         epochs = len(state.losses) - 1

@@ -175,12 +175,12 @@ class LMN(Equations, OnlineMethod[LMNState]):  # type: ignore[override]  # its d
         self._kernel = Kernel(self.memory).to(self.device, self.dtype)
         return self._kernel
 
-    def settle_kernel(self) -> None:
-        """Make the trained lam and delta, if any, the configured ones."""
-        if self._kernel is not None:
+    def settle_kernel(self, keep: bool = True) -> None:
+        """Make the trained lam and delta, if any, the configured ones, or drop them."""
+        if self._kernel is not None and keep:
             lam, delta = (float(value.detach()) for value in self._kernel())
             self.memory = replace(self.memory, lam=lam, delta=delta)
-            self._kernel = None
+        self._kernel = None
 
     def around(self, model: nn.Module) -> Self:
         """The same memory and combiner around another model of the same form."""
