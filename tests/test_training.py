@@ -10,7 +10,14 @@ from torch import Tensor
 from toys import Recurrent, Stateless, random_combiner
 
 from labelmem import Adapter, Combiner, MemoryConfig
-from labelmem.errors import ConfigError, LabelMemError, MismatchError, UnsupportedError
+from labelmem.errors import (
+    ConfigError,
+    InputError,
+    LabelMemError,
+    MismatchError,
+    ModelError,
+    UnsupportedError,
+)
 from labelmem.evaluation import evaluate
 from labelmem.online import Recorded
 from labelmem.recording import lockstep_batches
@@ -293,6 +300,41 @@ def test_streams_that_cannot_be_read_leave_the_adapter_as_it_was(learn_kernel: b
         assert adapter.memory == memory
         stream = adapter.stream()
         assert torch.equal(*(stream.predict(torch.ones(3)).probs for _ in range(2)))
+
+
+def state_of(model: torch.nn.Module) -> list[Any]:
+    """Mode and hooks of every module."""
+    return [
+        (module.training, len(module._forward_hooks), len(module._forward_pre_hooks))
+        for module in model.modules()
+    ]
+
+
+@pytest.mark.parametrize("kind", ["label", "stream"])
+@pytest.mark.parametrize("ends", ["well", "interrupted", "unread", "unfit"])
+def test_other_models_are_given_back_as_they_came(kind: str, ends: str) -> None:
+    others = [Stateless(seed=1), Stateless(seed=2).eval(), Stateless(seed=3)]
+    others[0].dropout.eval()
+    before = [state_of(model) for model in others]
+    own = Stateless()
+    adapter = Adapter(own, combiner=Combiner(kind=kind, hidden=4))
+    given: list[Any] = [(model, streams(4)) for model in others]
+    if ends == "unread":
+        given[1] = (others[1], [(torch.zeros(2, 3), [1])])
+    if ends == "unfit":
+        given.append((Stateless(seed=4).double(), streams(4)))
+    if ends == "well":
+        fit(adapter, streams(4), validation=streams(2), others=given, **FIT)
+    else:
+        with pytest.MonkeyPatch.context() as patch, pytest.raises(BaseException) as caught:
+            steps_until_interrupt(patch, 1)
+            fit(adapter, streams(4), validation=streams(2), others=given, **FIT)
+        expected = {"interrupted": KeyboardInterrupt, "unread": InputError, "unfit": ModelError}
+        assert caught.type is expected[ends]
+    assert [state_of(model) for model in others] == before
+    assert adapter.stream().predict(torch.ones(3)).probs.dtype == torch.float32
+    adapter.close()
+    assert state_of(own) == state_of(Stateless())
 
 
 def test_nothing_to_fit_is_said() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -133,7 +134,7 @@ def fit(
     others
         More streams, each part with another model that did not see them in training. Cross-fitting:
         train the model again without a quarter of its streams, four times, and give these models
-        here, each with the quarter it has not seen.
+        here, each with the quarter it has not seen. They are given back as they came.
     options
         Fields of :class:`FitOptions`.
     """
@@ -147,12 +148,14 @@ def fit(
     if valid is None:
         train, valid = split_streams(train, settings.held_out, settings.seed)
     parts = [(adapter, train)] if train else []
-    for model, streams in others:
-        if settings.train_model:
-            raise UnsupportedError("joint training changes one model; leave the others out")
-        parts.append((adapter.around(model), list(streams)))
-    trainer = _Trainer(adapter, settings, parts, valid)
-    return trainer.run(None if checkpoint is None else Path(checkpoint), show)
+    with ExitStack() as borrowed:  # the other models go back as they came
+        for model, streams in others:
+            if settings.train_model:
+                raise UnsupportedError("joint training changes one model; leave the others out")
+            other = borrowed.enter_context(adapter.around(model))
+            parts.append((other, list(streams)))
+        trainer = _Trainer(adapter, settings, parts, valid)
+        return trainer.run(None if checkpoint is None else Path(checkpoint), show)
 
 
 class _Trainer:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from labelmem.beside import Beside, called
 from labelmem.combiner import Combiner
 from labelmem.config import MemoryConfig
-from labelmem.errors import ConfigError
+from labelmem.errors import ConfigError, ModelError
 from labelmem.explain import Explanation, loudest_cells
 from labelmem.kernel import Kernel
 from labelmem.keys import Key
@@ -183,14 +183,26 @@ class LMN(Equations, OnlineMethod[LMNState]):  # type: ignore[override]  # its d
         self._kernel = None
 
     def around(self, model: nn.Module) -> Self:
-        """The same memory and combiner around another model of the same form."""
+        """The same memory and combiner around another model of the same form; close it after use.
+
+        The combiner is shared, so the model must have the same type and device.
+        """
         other = copy.copy(self)
         head = None
         if self.backbone.head is not None:
             names = {module: name for name, module in self.backbone.model.named_modules()}
             head = names[self.backbone.head]
         other.wear(model, head, () if self.backbone.head is None else self.known.names)
-        other.combiner = self.combiner  # checks that it fits
+        try:
+            if (other.device, other.dtype) != (self.device, self.dtype):
+                raise ModelError(
+                    f"the other model is {other.dtype} on {other.device}, the adapter's is "
+                    f"{self.dtype} on {self.device}; they share a combiner and must agree"
+                )
+            other.combiner = self.combiner  # checks that it fits
+        except Exception:
+            other.close()  # the model goes back as it came
+            raise
         return other
 
     def variant(self, memory: MemoryConfig, combiner: float | Combiner) -> Self:
