@@ -337,6 +337,26 @@ def test_other_models_are_given_back_as_they_came(kind: str, ends: str) -> None:
     assert state_of(own) == state_of(Stateless())
 
 
+@pytest.mark.parametrize("margin", [1.0, math.inf])
+def test_a_second_fit_starts_where_the_first_ended(margin: float) -> None:
+    adapter = Adapter(
+        Stateless(), memory=MemoryConfig(margin=margin), combiner=Combiner(hidden=4, rescorer=4)
+    )
+    valid = streams(4, seed=1)
+    first = fit(adapter, streams(8), validation=valid, **FIT)
+    other = [(3 * x + 1, y) for x, y in streams(8, seed=2)]
+    again = fit(adapter, other, validation=valid, **FIT | {"epochs": 1})
+    assert first.best < first.before
+    assert again.before == pytest.approx(first.best, abs=1e-5)
+
+
+def test_the_kernel_is_learned_from_the_streams_of_other_models_too() -> None:
+    adapter, others = lmn(), [(Stateless(seed=1), streams(8))]
+    result = fit(adapter, [], streams(4, seed=1), others=others, learn_kernel=True, **FIT)
+    assert result.best < result.before
+    assert adapter.memory.lam != pytest.approx(5.0, abs=1e-3)
+
+
 def test_nothing_to_fit_is_said() -> None:
     with pytest.raises(UnsupportedError, match="combiner=Combiner"):
         fit(Adapter(Stateless()), streams(4))

@@ -85,7 +85,7 @@ class FitResult:
     """How training went; all losses in nats per token on the validation streams."""
 
     before: float
-    """LMN-fixed, the starting point."""
+    """The starting point: LMN-fixed, unless the combiner was trained before."""
     best: float
     """The epoch whose weights were kept."""
     epochs: list[float]
@@ -171,7 +171,7 @@ class _Trainer:
         if options.train_model:
             self.trained["model"] = adapter.backbone.model
         if options.learn_kernel:
-            self.trained["kernel"] = adapter.learn_kernel()
+            self.trained["kernel"] = adapter.learn_kernel([other for other, _ in parts])
         parameters = [p for p in self.trained.parameters() if p.requires_grad]
         self.optimiser = torch.optim.AdamW(
             parameters, lr=options.lr, weight_decay=options.weight_decay
@@ -185,12 +185,15 @@ class _Trainer:
         return self.adapter.combiner
 
     def _read(self) -> None:
-        """Run the models over all streams and find the units of what the combiner sees."""
+        """Run the models over all streams and find the units of what the combiner sees.
+
+        A trained combiner keeps the units it was trained in, as its weights mean nothing in others.
+        """
         combiner, parts, valid = self._combiner, self.parts, self.held_out
         if can_unroll(combiner, self.adapter.memory) and len(self.trained) == 1:
             self.train, self.valid = self._unrolled(parts, valid)
             return
-        if isinstance(combiner, StreamCombiner):
+        if isinstance(combiner, StreamCombiner) and combiner.untrained:
             combiner.standardise(self._looks(parts))
         self.train = [batch for other, part in parts for batch in self._replayed(other, part)]
         self.valid = self._replayed(self.adapter, valid)
@@ -254,7 +257,8 @@ class _Trainer:
             return [piece for each in pieces for piece in each]
 
         train = [piece for other, part in parts for piece in read(other, part)]
-        combiner.standardise([(streams.look, streams.mask) for streams in train])
+        if combiner.untrained:
+            combiner.standardise([(streams.look, streams.mask) for streams in train])
         return (
             [partial(_at_once, combiner, streams) for streams in train],
             [partial(_at_once, combiner, streams) for streams in read(self.adapter, valid)],

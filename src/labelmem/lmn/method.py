@@ -170,9 +170,11 @@ class LMN(Equations, OnlineMethod[LMNState]):  # type: ignore[override]  # its d
             cells=loudest_cells(step.read, step.memory_probs, label),
         )
 
-    def learn_kernel(self) -> Kernel:
-        """Make lam and delta trainable until :meth:`settle_kernel`."""
+    def learn_kernel(self, others: Iterable[LMN] = ()) -> Kernel:
+        """Make lam and delta trainable, here and in ``others``, until :meth:`settle_kernel`."""
         self._kernel = Kernel(self.memory).to(self.device, self.dtype)
+        for other in others:
+            other._kernel = self._kernel
         return self._kernel
 
     def settle_kernel(self, keep: bool = True) -> None:

@@ -125,12 +125,21 @@ class StreamCombiner(Network, Combiner, kind="stream"):
             self.register_buffer(f"{name}_mean", torch.zeros(size))
             self.register_buffer(f"{name}_spread", torch.ones(size))
 
+    def _outer(self) -> list[nn.Parameter]:
+        """The weights that are zero until training moves them."""
+        if not self.correct:
+            return [self.theta_outer]
+        return [self.theta_outer, self.score_plain, self.score_outer, self.score_moved]
+
+    @property
+    def untrained(self) -> bool:
+        """Whether theta and scores depend on nothing that the combiner sees."""
+        return not any(bool(weight.any()) for weight in self._outer())
+
     def forget_training(self) -> None:
         """Theta and scores depend on nothing again."""
-        self.theta_outer.zero_()
-        if self.correct:
-            for weight in (self.score_plain, self.score_outer, self.score_moved):
-                weight.zero_()
+        for weight in self._outer():
+            weight.zero_()
 
     def initial_state(self, streams: int, width: int) -> StreamState:
         """Nothing observed yet."""
