@@ -28,6 +28,7 @@ from toys import (
 
 from labelmem import Adapter, Combiner, MemoryConfig
 from labelmem.errors import ClosedError, ConfigError, LabelMemError, MismatchError
+from labelmem.storage import load_state, save_state
 
 # ---------------------------------------------------------------- agreement: 1e-5 over 1,000 steps
 
@@ -298,6 +299,18 @@ def test_a_saved_adapter_is_the_same_adapter(kind: str, margin: float, tmp_path:
         assert (other.memory, other.name) == (memory, saved.name)
         pairs = zip(run(other.stream(), x, ys), run(saved.stream(), x, ys), strict=True)
         assert all(torch.equal(a, b) for a, b in pairs)
+
+
+def test_a_file_that_does_not_load_changes_nothing(tmp_path: Path) -> None:
+    make_adapter("dense").save(tmp_path / "dense")
+    tensors, meta = load_state(tmp_path / "dense", "adapter")
+    tensors.pop("weight_theta")
+    save_state(tmp_path / "part", "adapter", tensors, meta)
+    adapter = make_adapter("stream", MemoryConfig(lam=3.0))
+    before = adapter.combiner
+    with pytest.raises(RuntimeError, match="weight_theta"):
+        adapter.load(tmp_path / "part")
+    assert adapter.combiner is before and adapter.memory == MemoryConfig(lam=3.0)
 
 
 def test_a_stream_keeps_the_options_it_began_with(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from labelmem.online import Recorded
 from labelmem.recording import lockstep_batches
 from labelmem.replay import record, replay
 from labelmem.training import fit
-from labelmem.tuning import tune
+from labelmem.tuning import apply, tune
 
 FIT = {"epochs": 3, "batch_size": 4, "truncate": 5, "lr": 0.05}
 
@@ -355,6 +355,13 @@ def test_the_kernel_is_learned_from_the_streams_of_other_models_too() -> None:
     result = fit(adapter, [], streams(4, seed=1), others=others, learn_kernel=True, **FIT)
     assert result.best < result.before
     assert adapter.memory.lam != pytest.approx(5.0, abs=1e-3)
+
+
+def test_a_theta_that_a_combiner_refuses_changes_nothing() -> None:
+    adapter, before = lmn(), MemoryConfig()
+    with pytest.raises(ConfigError, match="theta is 1"):
+        apply(adapter, {"theta": 1.0, "lam": 2.0})
+    assert adapter.memory == before
 
 
 def test_nothing_to_fit_is_said() -> None:

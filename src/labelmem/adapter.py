@@ -98,8 +98,8 @@ class Adapter(LMN):
         self.combiner, self.memory = combiner, MemoryConfig.from_plain(meta["memory"])
         try:
             self.check_signature(meta["signature"], path)
+            if isinstance(combiner, Combiner):
+                combiner.load_state_dict(tensors)
         except Exception:
             self.combiner, self.memory = previous
             raise
-        if isinstance(combiner, Combiner):
-            combiner.load_state_dict(tensors)

@@ -112,8 +112,9 @@ def _memory(point: Point) -> Point:
 
 def apply(adapter: LMN, point: Point) -> None:
     """Give an adapter the settings of ``point``."""
-    adapter.memory = replace(adapter.memory, **_memory(point))
+    memory = replace(adapter.memory, **_memory(point))
     if isinstance(adapter.combiner, Combiner):
         adapter.combiner.restart(point["theta"])
     else:
         adapter.combiner = point["theta"]
+    adapter.memory = memory  # last, so that a theta that is refused changes nothing
