@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules import module as torch_module
 
 from labelmem.errors import ClosedError, InputError, ModelError
 from labelmem.fast import alone, bounded
 from labelmem.functional import finite
 from labelmem.trees import tree_map
 
-__all__ = ["Backbone", "find_head"]
+__all__ = ["Backbone", "Hooks", "find_head"]
 
 
 def find_head(model: nn.Module, head: str | nn.Module | None) -> nn.Linear:
@@ -169,6 +171,11 @@ class Backbone:
                     "look at its weights, or scale the input"
                 )
 
+    @property
+    def closed(self) -> bool:
+        """Whether :meth:`close` was called."""
+        return self._closed
+
     def check_open(self) -> None:
         """Refuse to run after :meth:`close`."""
         if self._closed:
@@ -182,3 +189,32 @@ class Backbone:
             for module, training in self._was_training:
                 module.training = training
         self._closed = True
+
+
+class Hooks:
+    """The forward hooks of some modules: what skips a module's call would skip them too.
+
+    Examples
+    --------
+    >>> model = nn.Linear(2, 2)
+    >>> hooks, backbone = Hooks([model]), Backbone(model)
+    >>> hooks.of_user()     # those of backbones do not count
+    False
+    >>> handle = model.register_forward_hook(lambda *_: None)
+    >>> hooks.of_user()
+    True
+    """
+
+    def __init__(self, modules: Iterable[nn.Module]) -> None:
+        held = [torch_module._global_forward_hooks, torch_module._global_forward_pre_hooks]
+        held += [found for m in modules for found in (m._forward_hooks, m._forward_pre_hooks)]
+        self._held: list[dict[int, Any]] = held
+
+    def of_user(self) -> bool:
+        """Whether anyone but a backbone has hooks there now."""
+        return any(
+            getattr(hook, "__func__", None) is not Backbone._catch
+            for hooks in self._held
+            if hooks
+            for hook in hooks.values()
+        )

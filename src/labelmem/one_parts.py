@@ -6,7 +6,7 @@ from typing import cast
 
 from torch import Tensor
 
-from labelmem.backbone import Backbone
+from labelmem.backbone import Hooks
 from labelmem.compiled.combiner import cells_of, weights_of
 from labelmem.compiled.encode import HistoryArrays, TokenArrays, encode
 from labelmem.compiled.stream import remember, stream_step
@@ -55,7 +55,7 @@ class Parts:
             method.key is self._key
             and method._combiner is self.combiner
             and method._kernel is None
-            and not method.backbone._closed
+            and not method.backbone.closed
             and self._stamp == self._seen()
         )
 
@@ -71,7 +71,9 @@ def parts_of(method: LMN) -> Parts | None:
     if not isinstance(combiner, StreamCombiner) or combiner.training or not isinstance(key, Key):
         return None
     offered = getattr(model, "for_kernels", None)
-    if offered is None or method.backbone._closed or _watched(method.backbone):
+    if offered is None or method.backbone.closed or Hooks(model.modules()).of_user():
+        return None
+    if method.backbone.head is not getattr(model, "head", None):
         return None
     if method._kernel is not None:
         return None
@@ -80,15 +82,3 @@ def parts_of(method: LMN) -> Parts | None:
         return None
     tokens = key.for_kernels(len(seen.table) + 1)  # the labels, and the start of a stream
     return None if tokens is None else Parts(method, combiner, seen, tokens)
-
-
-def _watched(backbone: Backbone) -> bool:
-    """Whether someone's hooks want to see the model run; those of backbones do not count."""
-    head = backbone.head
-    if head is not getattr(backbone.model, "head", None):
-        return True
-    for module in backbone.model.modules():
-        hooks = [*module._forward_hooks.values(), *module._forward_pre_hooks.values()]
-        if any(getattr(hook, "__func__", None) is not Backbone._catch for hook in hooks):
-            return True
-    return False

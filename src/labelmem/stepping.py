@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
@@ -40,6 +41,11 @@ class Step:
 
 class Places(Protocol):
     """Where a state lies, for steps that are recorded: see :mod:`labelmem.lockstep`."""
+
+    @property
+    def usable(self) -> Callable[[], bool]:
+        """Whether recorded steps still do what the method would: nobody changed or watches it."""
+        ...
 
     def make_room(self, width: int) -> None:
         """Make sure that a step over ``width`` labels needs no new tensors for the state."""

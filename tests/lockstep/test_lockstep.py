@@ -26,9 +26,9 @@ from toys import (
 )
 
 from labelmem import Adapter, Combiner, MemoryConfig, StreamBatch
-from labelmem.errors import InputError, ModelError
+from labelmem.errors import ClosedError, InputError, ModelError
 from labelmem.fast import plainly
-from labelmem.keys import Hidden, Joined, RecentTokens
+from labelmem.keys import Hidden, Joined, Key, RecentTokens
 from labelmem.lockstep import state as lockstep_state
 from labelmem.lockstep.recorded import RecordedLockstep
 from labelmem.models import GRUModel, HistoryModel
@@ -324,6 +324,91 @@ def test_only_what_waits_for_nothing_is_recorded(graphs: list[Listed]) -> None:
     assert not recorded(Combiner(kind="label", active_threshold=0.1))
     assert not recorded(memory=MemoryConfig(cells_per_label=2))
     assert not recorded(key=lambda x, h: h)
+
+
+class Waits(Key):
+    """A key of a user, which may wait for the device."""
+
+    def initial_state(self, streams: int, device: torch.device) -> None:
+        return None
+
+    def __call__(self, x: Any, h: Tensor, state: Any) -> tuple[Tensor, Any]:
+        return h * float(h.abs().max()), state
+
+
+class WaitingModule(nn.Module):
+    def forward(self, x: Any, h: Tensor) -> Tensor:
+        return h * float(h.abs().max())
+
+
+def test_keys_are_looked_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lockstep_state, "DEVICES", ("cpu",))
+
+    def recorded(key: Any) -> bool:
+        model = nn.Sequential(nn.Linear(3, 5), nn.Linear(5, 4))
+        return Adapter(model, key=key).streams(2)._recorded is not None
+
+    assert recorded(None) and recorded(Joined(Hidden(), Joined(Hidden(0.5), Hidden(0.3))))
+    assert not recorded(Joined(Hidden(), Waits()))
+    assert not recorded(Joined(Hidden(), Joined(Hidden(), Waits())))
+    assert not recorded(nn.Sequential(WaitingModule()))
+    allowed = Waits()
+    allowed.recordable = True  # type: ignore[attr-defined]
+    assert recorded(Joined(Hidden(), Joined(allowed)))
+
+
+@pytest.mark.parametrize("register", ["register_forward_hook", "register_forward_pre_hook"])
+@pytest.mark.parametrize("deep", [False, True])
+def test_hooks_of_the_user_are_called_in_every_step(
+    graphs: list[Listed], register: str, deep: bool
+) -> None:
+    model, calls = nn.Sequential(nn.Sequential(nn.Linear(3, 5)), nn.Linear(5, 4)), []
+    watched = model[0][0] if deep else model
+    x, y = random_stream(7, N, range(4))[0], torch.tensor([0, 1, 2, 3])
+
+    def steps(batch: StreamBatch) -> list[int]:
+        counts = []
+        for _ in range(3):
+            before = len(calls)
+            batch.predict(x)
+            counts.append(len(calls) - before)
+            batch.observe_ids(y)
+        return counts
+
+    handle = getattr(watched, register)(lambda *_: calls.append(1))
+    batch = Adapter(model).streams(N)
+    assert batch._recorded is None and steps(batch) == [1, 1, 1]
+    handle.remove()
+    batch = Adapter(model).streams(N)  # the first adapter's own hook is there still
+    steps(batch)
+    assert graphs
+    handle = getattr(watched, register)(lambda *_: calls.append(1))
+    assert steps(batch) == [1, 1, 1]
+    handle.remove()
+    made = len(graphs)
+    assert steps(batch) == [0, 0, 0] and len(graphs) <= made + 2
+
+
+def test_hooks_on_a_combiner_are_called_too(graphs: list[Listed]) -> None:
+    combiner = random_combiner()
+    combiner.register_forward_pre_hook(lambda *_: None)
+    assert Adapter(Stateless(), combiner=combiner).streams(N)._recorded is None
+
+
+def test_what_was_recorded_ends_with_the_adapter(graphs: list[Listed]) -> None:
+    _, batch, x, _ = two_steps()
+    batch.predict(x)
+    batch.method.close()  # type: ignore[attr-defined]
+    with pytest.raises(ClosedError):
+        batch.predict(x)
+
+
+def test_a_changed_combiner_is_not_passed_over(graphs: list[Listed]) -> None:
+    _, batch, x, _ = two_steps(combiner=0.5)
+    batch.method.combiner = 1.0  # type: ignore[attr-defined]
+    batch.predict(x)
+    assert batch.last is not None and batch.last.theta is not None
+    assert float(batch.last.theta.min()) == 1.0
 
 
 def test_models_of_unknown_make_are_not_recorded(monkeypatch: pytest.MonkeyPatch) -> None:

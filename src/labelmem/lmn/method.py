@@ -20,7 +20,7 @@ from labelmem.keys import Key
 from labelmem.lmn import ways
 from labelmem.lmn.equations import Equations
 from labelmem.lmn.state import LMNState, LMNStep, Recurrent
-from labelmem.lockstep.state import Held, can_record
+from labelmem.lockstep.state import Held, can_record, hooks_of
 from labelmem.memory import LabeledMemory
 from labelmem.online import OnlineMethod, Step
 
@@ -121,7 +121,13 @@ class LMN(Equations, OnlineMethod[LMNState]):  # type: ignore[override]  # its d
             return None
         if isinstance(self.key, Key):
             self.key.prepare(len(self.known) + 1)  # the labels, and the start of a stream
-        return Held(state)
+        key, combiner, hooks = self.key, self.combiner, hooks_of(*parts[1:])
+
+        def usable() -> bool:
+            same = self.key is key and self._combiner is combiner and self._kernel is None
+            return same and not self.backbone.closed and not hooks.of_user()
+
+        return Held(state, usable)
 
     def rebase(self, state: LMNState, step: Step, width: int) -> LMNStep:
         """Late label: the memory learns from what was predicted, the states move on from now."""

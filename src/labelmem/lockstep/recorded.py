@@ -65,7 +65,7 @@ class RecordedLockstep:
         next, begins again. Inputs must stay as they are until the prediction after.
         """
         self._begun = None
-        if self._pending is not None and self._usual and allowed():
+        if self._pending is not None and self._usual and self._allowed():
             wide = padded(self._width, len(self.method.known))
             self.places.make_room(wide)
             recording = self._found(x, wide)
@@ -81,7 +81,7 @@ class RecordedLockstep:
         if self._open is not None and not bool(self._open.fine.all()):  # its labels never came
             self._again()
         self._open = None
-        if not self._ready or not allowed():
+        if not self._ready or not self._allowed():
             return self.method.advance(self.state, x, width)
         if begun is not None and begun[0] is x and width == self._width:
             recording = begun[1]
@@ -159,6 +159,9 @@ class RecordedLockstep:
                 "as tokens beyond those that Key.prepare was told of; predict it once more"
             )
         return step
+
+    def _allowed(self) -> bool:
+        return allowed() and self.places.usable()
 
     def _found(self, x: Any, width: int) -> Recording | None:
         """A recording that can be repeated for ``x``, which is put where it looks for it."""

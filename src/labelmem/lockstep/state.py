@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 
+from labelmem.backbone import Hooks
 from labelmem.combiner import Combiner, CombinerState
 from labelmem.config import MemoryConfig
+from labelmem.keys import Joined
 from labelmem.label_combiner import LabelCombiner, LabelState
 from labelmem.memory import LabeledMemory
 from labelmem.trees import leaves, rebuild
 
-__all__ = ["Held", "Holder", "can_record"]
+__all__ = ["Held", "Holder", "can_record", "hooks_of"]
 
 DEVICES = ("cuda",)
 """Where steps are recorded."""
@@ -35,7 +38,7 @@ def can_record(
     """Whether no part of a step waits for the device, or has a shape that depends on its data.
 
     Models and keys are taken at their word where they say ``recordable = True``; torch's and this
-    package's own are known to be.
+    package's own are known to be. The user's hooks would not be called, so none may be there.
 
     Examples
     --------
@@ -44,13 +47,30 @@ def can_record(
     False
     """
     sparse = isinstance(combiner, LabelCombiner) and combiner.active_threshold > 0
-    parts = [*model.modules(), *(() if key is None else getattr(key, "keys", (key,)))]
+    parts = [*model.modules(), *parts_of(key)]
     return (
         device.type in DEVICES
         and memory.cells_per_label == 1
         and not sparse
         and all(_known(part) for part in parts)
+        and not hooks_of(combiner, model, key).of_user()
     )
+
+
+def parts_of(key: object) -> Iterator[object]:
+    """A key and all that it consists of, however deep."""
+    if isinstance(key, nn.Module):
+        yield from key.modules()
+    elif key is not None:
+        yield key
+        for part in key.keys if isinstance(key, Joined) else ():
+            yield from parts_of(part)
+
+
+def hooks_of(combiner: float | Combiner, model: nn.Module, key: object) -> Hooks:
+    """The hooks of all modules that a recorded step does not call."""
+    parts = (*model.modules(), combiner, *parts_of(key))
+    return Hooks(part for part in parts if isinstance(part, nn.Module))
 
 
 def _known(part: object) -> bool:
@@ -72,10 +92,12 @@ class Held:
     ----------
     state
         The streams' state. It stays the state: a step that is not recorded may go on from it.
+    usable
+        Whether recorded steps still do what the method would.
     """
 
-    def __init__(self, state: Holder) -> None:
-        self.state = state
+    def __init__(self, state: Holder, usable: Callable[[], bool]) -> None:
+        self.state, self.usable = state, usable
         self._writes_left = 0.0
         # Asked for in every step, so they are found once.
         names = () if state.combiner is None else fields(state.combiner)
