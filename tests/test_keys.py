@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pickle
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,51 @@ def test_directions_depend_on_the_seed_alone() -> None:
     small, large = keys_of([3], dim=8)[0], keys_of([9000, 3], dim=8)[1]
     assert torch.equal(small[:8], large[:8])
     assert not torch.equal(small, keys_of([3], dim=8, seed=1)[0])
+
+
+def direction_of(token: int, dim: int, seed: int) -> torch.Tensor:
+    """As they were always made: in blocks of 4096 tokens with seeds of their own."""
+    generator = torch.Generator().manual_seed(seed * 1_000_003 + token // 4096)
+    row = torch.randn(4096, dim, generator=generator)[token % 4096]
+    return row / row.norm()
+
+
+@pytest.mark.parametrize("way", [nullcontext, uncompiled, plainly])
+@pytest.mark.parametrize("streams", [1, 2])
+def test_tokens_of_any_size_have_their_own_direction(way: Any, streams: int) -> None:
+    dim, tokens = 512, [-1, 5, 4095, 4096, 200_000, 10**9, 5, 2**62]
+    key = RecentTokens(last=2, dim=dim, seed=3)
+    state, before = key.initial_state(streams, CPU), -1
+    with way():
+        for token in tokens:
+            x = torch.full((streams,), token)
+            made, state = key(x, torch.zeros(streams, 2), state)
+            assert state.tolist() == [[token]] * streams
+            for part, each in enumerate((token, before)):
+                spec = direction_of(each, dim, 3) if each >= 0 else torch.zeros(dim)
+                found = made[-1, part * dim : (part + 1) * dim]
+                torch.testing.assert_close(found, spec, rtol=0, atol=1e-6)
+            before = token
+
+
+@pytest.mark.parametrize("streams", [1, 2])
+def test_predicting_does_not_change_the_key(streams: int) -> None:
+    key = Joined(RecentTokens(dim=8), Hidden(0.3))
+    before = pickle.dumps(key)
+    batch = Adapter(GRUModel(labels=9000, dim=4), key=key).streams(streams)
+    for token in (3, 8999):
+        batch.predict(torch.full((streams,), token))
+        batch.observe([token] * streams)
+    assert pickle.dumps(key) == before
+
+
+def test_a_key_that_was_used_without_gradients_trains() -> None:
+    key, h = RecentTokens(dim=8), torch.ones(2, 8, requires_grad=True)
+    for token in (3, 10**9):
+        x, state = torch.tensor([token, 4]), key.initial_state(2, CPU)
+        with torch.inference_mode():
+            key(x, h, state)
+        (key(x, h, state)[0][:, :8] * h).sum().backward()
 
 
 @pytest.mark.parametrize("way", [nullcontext, uncompiled])

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from labelmem.directions import Directions
 from labelmem.errors import ConfigError, InputError
 from labelmem.fast import Array, alone, array, compiled, tensor
 from labelmem.fast.keys import scaled, token_directions
@@ -184,7 +185,7 @@ class RecentTokens(Key):
         if pair and last < 2:
             raise ConfigError("last is 1; a pair needs the last two tokens")
         self.last, self.dim, self.fade, self.pair, self.seed = last, dim, fade, pair, seed
-        self._directions = torch.empty(0, dim)
+        self._directions = Directions(dim, seed)
 
     def initial_state(self, streams: int, device: torch.device) -> Tensor:
         """No token yet: -1, which has no direction."""
@@ -200,12 +201,15 @@ class RecentTokens(Key):
             from labelmem.kernels.encode import token_key
 
             table = self._table(h.device, x, state)
-            return token_key(x, state, table, self.fade, self.pair)
-        tokens = torch.cat([x[:, None], state], dim=1)
-        directions = self._table(h.device, tokens).to(h.dtype)
-        known = (tokens >= 0)[..., None]
+            if table is not None:
+                return token_key(x, state, table, self.fade, self.pair)
+        rows = tokens = torch.cat([x[:, None], state], dim=1)
+        table = self._table(h.device, tokens)
+        if table is None:
+            table, rows = self._directions.gathered(tokens)
+        directions, known = table.to(h.dtype), (tokens >= 0)[..., None]
         # Nothing lies beyond the table, but a recorded step is told of that only afterwards.
-        parts = directions[tokens.clamp(0, len(directions) - 1)] * known
+        parts = directions[rows.clamp(0, len(directions) - 1)] * known
         fade = self.fade ** torch.arange(self.last, device=h.device, dtype=h.dtype)
         key = parts * fade[:, None]
         if self.pair:  # the product of two random directions is a third, shared by no other pair
@@ -216,21 +220,23 @@ class RecentTokens(Key):
     def _of_one(self, now: int, before: Array, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
         """The same for one stream on a CPU: its token now, and those before (last - 1,)."""
         most = max(now, *before.tolist()) if self.last > 1 else now
-        if most >= len(self._directions):
-            self.prepare(most + 1)
-        table = array(self._table_on(_CPU))
         tokens = np.empty(self.last, np.int64)
         tokens[0], tokens[1:] = now, before
+        remembered, found = tensor(tokens[:-1]), self._directions.covering(most, _CPU)
+        if found is None:
+            found, rows = self._directions.gathered(torch.from_numpy(tokens))
+            tokens = rows.numpy()
+        table = array(found)
         if not compiled(dtype == torch.float32):
             kind = np.dtype(str(dtype).removeprefix("torch."))
             key = tensor(token_directions(table, tokens, self.fade, self.pair, kind))
-            return key, tensor(tokens[:-1])
+            return key, remembered
         from labelmem.compiled.keys import token_key
 
         key = torch.empty(1, (self.last + self.pair) * self.dim)
         parts = array(key).reshape(-1, self.dim)
-        token_key(table, now, before, self.fade, self.pair, parts)
-        return key, tensor(tokens[:-1])
+        token_key(table, tokens[0], tokens[1:], self.fade, self.pair, parts)
+        return key, remembered
 
     def for_kernels(self, tokens: int) -> TokenArrays | None:
         """Directions of all of them."""
@@ -238,32 +244,20 @@ class RecentTokens(Key):
 
         if type(self) is not RecentTokens:
             return None
-        self.prepare(tokens)
-        return TokenArrays(array(self._table_on(_CPU)), float(self.fade), self.pair, 0.0)
+        table = array(self._directions.table(_CPU, tokens))
+        return TokenArrays(table, float(self.fade), self.pair, 0.0)
 
     def blocks(self, dim: int) -> tuple[int, ...]:
         """One for each token, and one for the pair."""
         return (self.dim,) * (self.last + self.pair)
 
     def prepare(self, tokens: int) -> None:
-        """Make directions for all of them; earlier ones stay as they are."""
-        if tokens > len(self._directions):
-            # Blocks of their own seeds, so that a direction does not depend on the table's size.
-            size = 4096
-            blocks = []
-            for block in range((tokens - 1) // size + 1):
-                generator = torch.Generator().manual_seed(self.seed * 1_000_003 + block)
-                blocks.append(torch.randn(size, self.dim, generator=generator))
-            self._directions = torch.nn.functional.normalize(torch.cat(blocks), dim=1)
+        """Make a table of their directions, however large; those of others are the same as ever."""
+        self._directions.table(_CPU, tokens)
 
-    def _table(self, device: torch.device, *tokens: Tensor) -> Tensor:
-        """Directions of all tokens up to the largest."""
-        parts, size = [part for part in tokens if part.numel()], len(self._directions)
-        if not believed(lambda: torch.stack([part.max() for part in parts]).max() < size):
-            self.prepare(max(int(part.max()) for part in parts) + 1)
-        return self._table_on(device)
-
-    def _table_on(self, device: torch.device) -> Tensor:
-        if self._directions.device != device:
-            self._directions = self._directions.to(device)
-        return self._directions
+    def _table(self, device: torch.device, *tokens: Tensor) -> Tensor | None:
+        """Directions of all tokens up to the largest; None where there are too many."""
+        parts, table = [part for part in tokens if part.numel()], self._directions.table(device)
+        if believed(lambda: torch.stack([part.max() for part in parts]).max() < len(table)):
+            return table
+        return self._directions.covering(max(int(part.max()) for part in parts), device)
