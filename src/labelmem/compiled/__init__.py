@@ -51,9 +51,9 @@ def kernel(function: F) -> F:
 
 @cache
 def _stamp() -> str:
-    """A fingerprint of all kernels."""
+    """A fingerprint of all kernels, in this folder and below it."""
     digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
