@@ -1,0 +1,34 @@
+"""Write the files that the tests of this folder read. Run by hand, and only to add files.
+
+    PYTHONPATH=tests:paper/tests python tests/golden/make.py streams baselines paper interop logs
+
+The files that are committed were made by labelmem 0.2.0 at commit db7516f, with format 1. A later
+version must *read* these files; made anew by it they would prove nothing. To add a case, check out
+that commit, or say in README.md which version made it.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+
+def main(parts: list[str]) -> None:
+    """Make the parts that are named."""
+    from golden.making import baselines, interop, logs, paper, streams
+
+    known = {
+        "streams": streams.write,
+        "baselines": baselines.write,
+        "paper": paper.write,
+        "interop": interop.write,
+        "logs": logs.write,
+    }
+    for part in parts:
+        known[part]()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
