@@ -1,6 +1,6 @@
 """Write the files that the tests of this folder read. Run by hand, and only to add files.
 
-    PYTHONPATH=tests:paper/tests python tests/golden/make.py streams baselines paper interop logs
+    python tests/golden/make.py streams baselines paper interop logs
 
 The files that are committed were made by labelmem 0.2.0 at commit db7516f, with format 1. A later
 version must *read* these files; made anew by it they would prove nothing. To add a case, check out
@@ -12,7 +12,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+ROOT = Path(__file__).parents[2]
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "paper" / "tests")]
 
 
 def main(parts: list[str]) -> None:

@@ -13,6 +13,7 @@ from golden.trajectory import (
     Record,
     assert_explained,
     assert_follows,
+    assert_lockstep,
     assert_near,
     explained,
     follow,
@@ -48,16 +49,7 @@ def test_a_saved_stream_goes_on(case: Case, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("case", BATCHED, ids=lambda case: case.name)
 def test_streams_in_lockstep_follow_it(case: Case) -> None:
-    """The second of two streams is masked out every other time, and so falls behind."""
-    batch, record = opened(case).streams(2), recorded(case)
-    for t in range(case.half):
-        at = (t, t // 2)
-        probs = batch.predict(case.x[list(at)])
-        for row, step in zip(probs, at, strict=True):
-            width = int(record.width[step])
-            assert_near(row[:width], record.probs[step, :width], f"step {step} at {t}")
-            assert not row[width:].any()
-        batch.observe([case.y[step] for step in at], mask=[True, t % 2 == 1])
+    assert_lockstep(opened(case), case, recorded(case))
 
 
 def test_an_index_that_reads_in_part() -> None:

@@ -64,7 +64,7 @@ class Record:
     def read(cls, path: Path) -> Record:
         """From that file."""
         with safe_open(path, framework="pt") as file:
-            kept = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            kept = {name: file.get_tensor(name) for name in file.keys()}
             names = json.loads(file.metadata()[_NAMES])
         return cls(kept["probs"], kept.get("theta"), kept["width"], names)
 
@@ -112,6 +112,19 @@ def assert_follows(predictions: Sequence[Any], record: Record, first: int = 0) -
         assert_near(p.probs, record.probs[t, :width], f"probabilities of step {t}")
         if record.theta is not None:
             assert_near(p.theta, record.theta[t, :width], f"theta of step {t}")
+
+
+def assert_lockstep(method: Any, case: Case, record: Record) -> None:
+    """Two streams side by side predict it; the second is masked out every other time."""
+    batch = method.streams(2)
+    for tick in range(case.half):
+        at = (tick, tick // 2)
+        probs = batch.predict(case.x[list(at)])
+        for row, t in zip(probs, at, strict=True):
+            width = int(record.width[t])
+            assert_near(row[:width], record.probs[t, :width], f"probabilities of step {t}")
+            assert not row[width:].any()
+        batch.observe([case.y[t] for t in at], mask=[True, tick % 2 == 1])
 
 
 def assert_near(seen: Any, expected: Any, what: str, tolerance: float = TOLERANCE) -> None:

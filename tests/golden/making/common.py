@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +26,17 @@ def write_case(case: Case, method: Any, folder: Path) -> Record:
     return record
 
 
+def spread(record: Record) -> str:
+    """The lowest and the highest probability of a step's best label."""
+    best = record.probs.max(dim=1).values
+    return f"{float(best.min()):.3f} to {float(best.max()):.3f}"
+
+
 def assert_steady(method: Any, case: Case, record: Record) -> None:
     """No decision of this stream hangs on the last digits of its inputs."""
     if not case.x.is_floating_point():
         return
     draw = numbers(99)
     noise = torch.tensor([2 * next(draw) - 1 for _ in range(case.x.numel())]).view_as(case.x)
-    moved = copy.copy(case)
-    object.__setattr__(moved, "x", case.x + 3e-7 * noise)
+    moved = replace(case, x=case.x + 3e-7 * noise)
     assert_follows(follow(method.stream(), moved), record)

@@ -8,7 +8,7 @@ from golden import models
 from golden.arithmetic import filled, habits, tokens, vectors
 from golden.cases import CASES, MODELS, MODELS_BY_CASE, OWN, STREAMS, TOKENS
 from golden.making.common import assert_steady, write_case
-from golden.settings import PROBES, SETTINGS
+from golden.making.settings import PROBES, SETTINGS
 from golden.trajectory import Case, recorded
 from safetensors.torch import save_file
 
