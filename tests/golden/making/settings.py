@@ -1,11 +1,11 @@
-"""Settings of the adapters that were saved: for ``make.py``, not for the tests."""
+"""Settings of the adapters that were saved; the tests read them from the files."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
-from labelmem import Combiner, MemoryConfig
+from labelmem import MemoryConfig
 from labelmem.config import IndexConfig, IndexedMemoryConfig, NarrowMemoryConfig
 
 _STREAM = {"kind": "stream", "hidden": 6, "rescorer": 8}
