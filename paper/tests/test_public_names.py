@@ -12,12 +12,7 @@ import labelmem_paper
 SOURCES = Path(labelmem_paper.__file__).parent
 INTERNAL = {"beside", "compiled", "fast", "kernels", "lockstep", "narrow", "pages", "trust"}
 """Modules that only make the library fast; nobody else should know them."""
-TOLERATED = {
-    "labelmem.fast.allowed",
-    "labelmem.kernels.fused",
-    "labelmem.kernels.triton.tl",
-    "labelmem.kernels.triton.triton",
-}
+TOLERATED = {"labelmem.fast.allowed"}
 """What is imported from these all the same; it may only become less."""
 
 
