@@ -135,9 +135,9 @@ def through_cells(h: Tensor, config: MemoryConfig) -> Tensor:
     All labels are read, then all are written: within a showing they do not see each other's writes,
     as they would one after another. Gradients flow through what is stored.
     """
-    labels, showings, dim = h.shape
+    labels, showings, _ = h.shape
     y = torch.arange(labels, device=h.device)
-    cells = LabelCells.empty(labels, dim, config, h.device)
+    cells = LabelCells.empty(labels, config.cells_per_label or 1, config, h)
     cells = cells.written(h[:, 0], torch.ones_like(y, dtype=torch.bool))
     losses = []
     for showing in range(1, showings):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
-from labelmem.config import MemoryConfig
+from labelmem import MemoryConfig
 from labelmem.search import Point
 from labelmem_paper.experiments.few_shot.contender import MemoryContender
-from labelmem_paper.experiments.few_shot.label_cells import LabelCells, replay
+from labelmem_paper.experiments.few_shot.replay import replay
 
 
 class LMN(MemoryContender):
@@ -23,9 +22,9 @@ class LMN(MemoryContender):
     start = {"lam": 10.0, "margin": 3.0, "delta": 0.0}
 
     def answers(self, point: Point, h: Tensor, y: Tensor, labels: int) -> Tensor:
-        """Step by step, exactly."""
+        """Step by step."""
         config = MemoryConfig(cells_per_label=self.options["cells"], **point)
-        return replay(LabelCells.empty(labels, h.shape[1], config, torch.device("cpu")), h, y)
+        return replay(config, h, y, labels)
 
 
 CONTENDER = LMN

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
-from labelmem.config import MemoryConfig
-from labelmem.memory import LabeledMemory
+from labelmem import MemoryConfig
 from labelmem.search import Point
+from labelmem_paper.experiments.few_shot.replay import replay
 from labelmem_paper.experiments.long_tail.contender import LimitedContender
 
 
@@ -21,19 +20,10 @@ class LMN(LimitedContender):
     }
     start = {"lam": 10.0, "margin": 3.0, "delta": 0.0}
 
-    @torch.no_grad()
     def answers(self, point: Point, h: Tensor, y: Tensor, capacity: int) -> Tensor:
         """Step by step."""
         said = {**self.options.get("memory", {}), **point}
-        h = h.cpu()  # every step is a small one
-        memory = LabeledMemory(h.shape[1], MemoryConfig(capacity=capacity, **said))
-        labels, answers = int(y.max()) + 1, []
-        for t in range(len(y)):
-            step = h[t : t + 1]
-            P = memory.read(step).scores(labels)
-            answers.append(torch.where(P.amax(dim=1) > 0, P.argmax(dim=1), -1))
-            memory.write(step, y[t : t + 1], P)
-        return torch.cat(answers)
+        return replay(MemoryConfig(capacity=capacity, **said), h, y, int(y.max()) + 1)
 
 
 CONTENDER = LMN
