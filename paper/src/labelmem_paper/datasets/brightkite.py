@@ -5,11 +5,9 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-
-from labelmem_paper.datasets.checkins import CheckinRecipe, Visits, as_sequences, prepare
+from labelmem_paper.datasets.checkins import CheckinRecipe, Visits, as_sequences, prepare, visits_of
 from labelmem_paper.datasets.layout import Arrays, Dataset, Layout
-from labelmem_paper.datasets.tables import read_tables
+from labelmem_paper.datasets.tables import read_columns, read_tables
 from labelmem_paper.datasets.timestamps import iso_milliseconds
 
 __all__ = ["DATASET"]
@@ -27,13 +25,14 @@ def read_snap(paths: tuple[Path, ...], recipe: CheckinRecipe) -> Arrays:
     Lines without a time or a location are left out. The file runs backwards in time, so check-ins
     of the same second are taken in reverse.
     """
-    users, times, venues = [], [], []
-    for table in read_tables(paths[0], columns=5):
-        known = table.where((table.widths(1) > 0) & (table.widths(4) > 0))
-        users.append(known.integers(0))
-        times.append(iso_milliseconds(known, 1))
-        venues.append(known.strings(4))
-    user, time, venue = (np.concatenate(parts)[::-1] for parts in (users, times, venues))
+    known = (
+        table.where((table.widths(1) > 0) & (table.widths(4) > 0))
+        for table in read_tables(paths[0], columns=5)
+    )
+    columns = read_columns(
+        known, lambda t: t.integers(0), lambda t: iso_milliseconds(t, 1), lambda t: t.strings(4)
+    )
+    user, time, venue = (column[::-1] for column in columns)
     real = venue != NO_VENUE
     return prepare(Visits.sorted_by(user[real], time[real], venue[real]), recipe, paths[0])
 
@@ -41,10 +40,8 @@ def read_snap(paths: tuple[Path, ...], recipe: CheckinRecipe) -> Arrays:
 def read_compact(paths: tuple[Path, ...], recipe: CheckinRecipe) -> Arrays:
     """Read the repacked table, whose ``order`` column stands in for the missing times."""
     header = ("user", "order", "unix_utc", "venue", "lat", "lon")
-    tables = list(read_tables(paths[0], columns=6, header=header))
-    user, order = (np.concatenate([t.integers(column) for t in tables]) for column in (0, 1))
-    venue = np.concatenate([t.strings(3) for t in tables])
-    return prepare(Visits.sorted_by(user, order, venue), recipe, paths[0])
+    tables = read_tables(paths[0], columns=6, header=header)
+    return prepare(visits_of(tables, user=0, time=1, venue=3), recipe, paths[0])
 
 
 DATASET = Dataset(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -10,15 +12,17 @@ import numpy.typing as npt
 
 from labelmem.config import check_limits
 from labelmem.split import by_user
+from labelmem_paper.datasets import prepared
+from labelmem_paper.datasets.delimited import Table
 from labelmem_paper.datasets.filtering import Filters
 from labelmem_paper.datasets.layout import Arrays
 from labelmem_paper.datasets.numbering import number
-from labelmem_paper.datasets.prepared import as_integers, as_names, sequence_arrays
 from labelmem_paper.datasets.problems import nothing_left
 from labelmem_paper.datasets.sequences import Sequences
 from labelmem_paper.datasets.source import Source
+from labelmem_paper.datasets.tables import read_columns
 
-__all__ = ["CheckinRecipe", "Visits", "as_sequences", "prepare"]
+__all__ = ["CheckinRecipe", "Visits", "as_sequences", "prepare", "visits_of"]
 
 Integers = npt.NDArray[np.int64]
 
@@ -84,13 +88,21 @@ class Visits:
         return cls(users[order], venues[order])
 
 
+def visits_of(tables: Iterable[Table], user: int, time: int, venue: int) -> Visits:
+    """The check-ins of tables that hold the user, the time and the venue in these columns."""
+    columns = read_columns(
+        tables, lambda t: t.integers(user), lambda t: t.integers(time), lambda t: t.strings(venue)
+    )
+    return Visits.sorted_by(*columns)
+
+
 def prepare(visits: Visits, recipe: CheckinRecipe, path: Path) -> Arrays:
     """Apply the recipe's steps."""
     venues, names = number(visits.venues)
     users, venues = recipe.filters.apply(visits.users, venues)
     if not len(users):
         raise nothing_left(path, len(visits.users), "check-ins", recipe)
-    return sequence_arrays(
+    return prepared.sequence_arrays(
         users, venues, lambda used: [name.decode("latin-1") for name in names[used].tolist()]
     )
 
@@ -99,14 +111,5 @@ def as_sequences(
     name: str, arrays: Arrays, recipe: CheckinRecipe, source: Source, seed: int
 ) -> Sequences:
     """Make the container, split by user."""
-    users = as_integers(arrays, "users")
-    return Sequences(
-        name,
-        tokens=as_integers(arrays, "tokens"),
-        offsets=as_integers(arrays, "offsets"),
-        users=users,
-        names=as_names(arrays, "names"),
-        split=by_user(users, test=recipe.test_share, valid=recipe.valid_share, seed=seed),
-        source=source,
-        recipe=recipe,
-    )
+    split = partial(by_user, test=recipe.test_share, valid=recipe.valid_share, seed=seed)
+    return prepared.as_sequences(name, arrays, split, source, recipe)

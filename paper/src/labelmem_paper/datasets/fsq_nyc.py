@@ -5,9 +5,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-
-from labelmem_paper.datasets.checkins import CheckinRecipe, Visits, as_sequences, prepare
+from labelmem_paper.datasets.checkins import CheckinRecipe, as_sequences, prepare, visits_of
 from labelmem_paper.datasets.layout import Arrays, Dataset, Layout
 from labelmem_paper.datasets.tables import read_tables
 from labelmem_paper.datasets.tsmc2014 import raw_layouts
@@ -28,15 +26,10 @@ RECIPE = CheckinRecipe(
 def read_compact(paths: tuple[Path, ...], recipe: CheckinRecipe) -> Arrays:
     """Read the repacked table; ``time_quality`` 0 marks the exact times."""
     header = ("user", "unix_utc", "venue", "lat", "lon", "time_quality")
-    users, times, venues = [], [], []
-    for table in read_tables(paths[0], columns=6, header=header):
-        if recipe.exact_times_only:
-            table = table.where(table.integers(5) == 0)
-        users.append(table.integers(0))
-        times.append(table.integers(1))
-        venues.append(table.strings(2))
-    visits = Visits.sorted_by(np.concatenate(users), np.concatenate(times), np.concatenate(venues))
-    return prepare(visits, recipe, paths[0])
+    tables = read_tables(paths[0], columns=6, header=header)
+    if recipe.exact_times_only:
+        tables = (table.where(table.integers(5) == 0) for table in tables)
+    return prepare(visits_of(tables, user=0, time=1, venue=2), recipe, paths[0])
 
 
 DATASET = Dataset(

@@ -5,9 +5,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-
-from labelmem_paper.datasets.checkins import CheckinRecipe, Visits, as_sequences, prepare
+from labelmem_paper.datasets.checkins import CheckinRecipe, as_sequences, prepare, visits_of
 from labelmem_paper.datasets.layout import Arrays, Dataset, Layout
 from labelmem_paper.datasets.tables import read_tables
 from labelmem_paper.datasets.tsmc2014 import raw_layouts
@@ -21,10 +19,8 @@ RECIPE = CheckinRecipe(test_share=672 / 2227)
 def read_compact(paths: tuple[Path, ...], recipe: CheckinRecipe) -> Arrays:
     """Read the repacked table, whose ``order`` column stands in for the missing times."""
     header = ("user", "order", "venue", "lat", "lon", "session", "source_split")
-    tables = list(read_tables(paths[0], columns=7, header=header))
-    user, order = (np.concatenate([t.integers(column) for t in tables]) for column in (0, 1))
-    venue = np.concatenate([t.strings(2) for t in tables])
-    return prepare(Visits.sorted_by(user, order, venue), recipe, paths[0])
+    tables = read_tables(paths[0], columns=7, header=header)
+    return prepare(visits_of(tables, user=0, time=1, venue=2), recipe, paths[0])
 
 
 DATASET = Dataset(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +13,13 @@ from labelmem.config import check_limits
 from labelmem.errors import ConfigError, DataError
 from labelmem.logs.grouping import offsets_of
 from labelmem.split import by_user
+from labelmem_paper.datasets import prepared
 from labelmem_paper.datasets.archive import load_arrays
 from labelmem_paper.datasets.gps import Fixes, Grid, longest_runs, runs_without_gaps
 from labelmem_paper.datasets.layout import Arrays, Dataset, Layout
 from labelmem_paper.datasets.numbering import number, renumber
 from labelmem_paper.datasets.plt import Tracks, read_tracks
-from labelmem_paper.datasets.prepared import as_integers, as_names
+from labelmem_paper.datasets.prepared import as_integers
 from labelmem_paper.datasets.problems import nothing_left
 from labelmem_paper.datasets.sequences import Sequences
 from labelmem_paper.datasets.source import Source
@@ -135,17 +137,8 @@ def prepare(fixes: Fixes, recipe: GeolifeRecipe, path: Path) -> Arrays:
 
 def as_sequences(arrays: Arrays, recipe: GeolifeRecipe, source: Source, seed: int) -> Sequences:
     """Make the container, split by user."""
-    users = as_integers(arrays, "users")
-    return Sequences(
-        "geolife",
-        tokens=as_integers(arrays, "tokens"),
-        offsets=as_integers(arrays, "offsets"),
-        users=users,
-        names=as_names(arrays, "names"),
-        split=by_user(users, test=recipe.test_share, valid=recipe.valid_share, seed=seed),
-        source=source,
-        recipe=recipe,
-    )
+    split = partial(by_user, test=recipe.test_share, valid=recipe.valid_share, seed=seed)
+    return prepared.as_sequences("geolife", arrays, split, source, recipe)
 
 
 def _fixes(tracks: Tracks, recipe: GeolifeRecipe) -> Fixes:

@@ -8,11 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from labelmem.logs.grouping import offsets_of
+from labelmem.split import Split
 from labelmem_paper.datasets.layout import Arrays
 from labelmem_paper.datasets.numbering import renumber
+from labelmem_paper.datasets.sequences import Sequences
+from labelmem_paper.datasets.source import Source
 from labelmem_paper.datasets.strings import pack, unpack
 
-__all__ = ["as_integers", "as_names", "sequence_arrays"]
+__all__ = ["as_integers", "as_names", "as_sequences", "sequence_arrays"]
 
 Integers = npt.NDArray[np.int64]
 
@@ -32,6 +35,23 @@ def sequence_arrays(
     offsets = offsets_of(groups)
     users = groups[offsets[:-1]]
     return {"tokens": tokens, "offsets": offsets, "users": users, "names": pack(name(used))}
+
+
+def as_sequences(
+    name: str, arrays: Arrays, split: Callable[[Integers], Split], source: Source, recipe: object
+) -> Sequences:
+    """Make the container, whose ``split`` depends on the users."""
+    users = as_integers(arrays, "users")
+    return Sequences(
+        name,
+        tokens=as_integers(arrays, "tokens"),
+        offsets=as_integers(arrays, "offsets"),
+        users=users,
+        names=as_names(arrays, "names"),
+        split=split(users),
+        source=source,
+        recipe=recipe,
+    )
 
 
 def as_integers(arrays: Arrays, name: str) -> Integers:

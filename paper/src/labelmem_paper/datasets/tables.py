@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from labelmem.errors import DataError
 from labelmem.logs.opening import read_blocks
 from labelmem_paper.datasets.delimited import Table
 from labelmem_paper.datasets.problems import malformed
 
-__all__ = ["read_tables"]
+__all__ = ["read_columns", "read_tables"]
 
 
 def read_tables(
@@ -44,3 +48,11 @@ def read_tables(
         yield table
     if line <= 1 + bool(header):
         raise DataError(f"{path} is empty; get it again from its publisher")
+
+
+def read_columns(
+    tables: Iterable[Table], *columns: Callable[[Table], npt.NDArray[Any]]
+) -> Iterator[npt.NDArray[Any]]:
+    """Yield some columns, each over the lines of all tables."""
+    parts = [[column(table) for column in columns] for table in tables]
+    return map(np.concatenate, zip(*parts, strict=True))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from labelmem.config import check_limits
 from labelmem.errors import ConfigError, DataError
 from labelmem.logs.opening import read_all
 from labelmem_paper.datasets.layout import Arrays, Dataset, Layout
@@ -45,8 +46,7 @@ class Text8Recipe:
     """Length of the test part of the published file; published figures use a million."""
 
     def __post_init__(self) -> None:
-        if self.min_count < 1:
-            raise ConfigError(f"min_count is {self.min_count}; it must be at least 1")
+        check_limits(self, ("min_count",))
         for name in ("valid_characters", "test_characters"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must not be negative")

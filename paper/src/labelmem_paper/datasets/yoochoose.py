@@ -11,16 +11,17 @@ import numpy.typing as npt
 from labelmem.config import check_limits
 from labelmem.errors import DataError
 from labelmem.logs.grouping import starts
-from labelmem.split import by_time
+from labelmem.split import Split, by_time
+from labelmem_paper.datasets import prepared
 from labelmem_paper.datasets.archive import load_arrays
 from labelmem_paper.datasets.filtering import Filters
 from labelmem_paper.datasets.layout import Arrays, Dataset, Layout
 from labelmem_paper.datasets.numbering import number
-from labelmem_paper.datasets.prepared import as_integers, as_names, sequence_arrays
+from labelmem_paper.datasets.prepared import as_integers
 from labelmem_paper.datasets.problems import nothing_left
 from labelmem_paper.datasets.sequences import Sequences
 from labelmem_paper.datasets.source import Source
-from labelmem_paper.datasets.tables import read_tables
+from labelmem_paper.datasets.tables import read_columns, read_tables
 from labelmem_paper.datasets.timestamps import iso_milliseconds
 
 __all__ = ["DATASET", "YoochooseRecipe"]
@@ -60,12 +61,12 @@ class YoochooseRecipe:
 
 def read_raw(paths: tuple[Path, ...], recipe: YoochooseRecipe) -> Arrays:
     """Read ``yoochoose-clicks.dat``: session, ISO time, item, category; no header."""
-    sessions, times, items = [], [], []
-    for table in read_tables(paths[0], columns=4, delimiter=","):
-        sessions.append(table.integers(0))
-        times.append(iso_milliseconds(table, 1))
-        items.append(table.integers(2))
-    session, time, item = (np.concatenate(parts) for parts in (sessions, times, items))
+    session, time, item = read_columns(
+        read_tables(paths[0], columns=4, delimiter=","),
+        lambda t: t.integers(0),
+        lambda t: iso_milliseconds(t, 1),
+        lambda t: t.integers(2),
+    )
     order = _in_time(session, time)
     return prepare(session[order], item[order], recipe, paths[0])
 
@@ -93,24 +94,18 @@ def prepare(session: Integers, item: Integers, recipe: YoochooseRecipe, path: Pa
     groups, labels = filters.apply(session, dense)
     if not len(groups):
         raise nothing_left(path, len(session), "clicks", recipe)
-    return sequence_arrays(
+    return prepared.sequence_arrays(
         groups, labels, lambda used: map(str, (used if names is None else names[used]).tolist())
     )
 
 
 def as_sequences(arrays: Arrays, recipe: YoochooseRecipe, source: Source, seed: int) -> Sequences:
     """Make the container. The split is by time, so the seed changes nothing."""
-    users = as_integers(arrays, "users")
-    return Sequences(
-        "yoochoose",
-        tokens=as_integers(arrays, "tokens"),
-        offsets=as_integers(arrays, "offsets"),
-        users=users,
-        names=as_names(arrays, "names"),
-        split=by_time(len(users), test=recipe.test_share, valid=recipe.valid_share),
-        source=source,
-        recipe=recipe,
-    )
+
+    def split(users: Integers) -> Split:
+        return by_time(len(users), test=recipe.test_share, valid=recipe.valid_share)
+
+    return prepared.as_sequences("yoochoose", arrays, split, source, recipe)
 
 
 def _in_time(session: Integers, time: Integers) -> Integers:

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from labelmem.checkpoint import Checkpoint
+from labelmem.config import check_limits
 from labelmem.errors import ConfigError, DataError, ModelError
 from labelmem_paper.methods.text_lstm import TextLSTM
 
@@ -57,9 +58,7 @@ class TextOptions:
     """Of what is dropped, epoch by epoch."""
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch", "bptt"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        check_limits(self, ("epochs", "batch", "bptt"))
         if self.optimiser not in ("adam", "sgd"):
             raise ConfigError(f"optimiser is {self.optimiser!r}; it must be 'adam' or 'sgd'")
         if not (self.lr > 0 and self.clip > 0):

@@ -12,6 +12,7 @@ from torch import Tensor
 from labelmem import Adapter
 from labelmem.checkpoint import Checkpoint
 from labelmem.combiner import StreamCombiner
+from labelmem.config import check_limits
 from labelmem.errors import ConfigError, UnsupportedError
 from labelmem.models.training import seeded_dropout
 from labelmem.online import Recorded
@@ -45,9 +46,7 @@ class LastOptions:
     """Of the order of the batches."""
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "patience", "batch_size"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        check_limits(self, ("epochs", "patience", "batch_size"))
         if not self.lr > 0 or not self.clip > 0 or not self.weight_decay >= 0:
             raise ConfigError(
                 f"lr is {self.lr}, clip is {self.clip}, weight_decay is {self.weight_decay}; "

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from labelmem.checkpoint import Checkpoint
+from labelmem.config import check_limits
 from labelmem.errors import ConfigError, ModelError
 from labelmem.progress import progress_bar
 
@@ -49,9 +50,7 @@ class PictureOptions:
     """The largest norm of a gradient."""
 
     def __post_init__(self) -> None:
-        for name in ("steps", "batch"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        check_limits(self, ("steps", "batch"))
         if not self.lr > 0 or not self.clip > 0:
             raise ConfigError(f"lr is {self.lr}, clip is {self.clip}; both must be above 0")
         if not 0 <= self.bend <= 1 or not 0 <= self.smoothing < 1 or not self.weight_decay >= 0:

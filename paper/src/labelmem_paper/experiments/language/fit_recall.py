@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from labelmem.checkpoint import Checkpoint
+from labelmem.config import check_limits
 from labelmem.errors import ConfigError, ModelError
 from labelmem_paper.experiments.language.lessons import Reading, Start, resumed, track_starts
 from labelmem_paper.experiments.language.memory_of_text import TextMemory
@@ -48,9 +49,7 @@ class RecallOptions:
     """The largest norm of a gradient."""
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "tracks", "steps"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        check_limits(self, ("epochs", "tracks", "steps"))
         if not (self.lr > 0 and self.clip > 0 and self.key_lr >= 0):
             raise ConfigError(
                 f"lr is {self.lr}, key_lr is {self.key_lr}, clip is {self.clip}; lr and clip must "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from labelmem.config import check_limits
 from labelmem.errors import ConfigError
 from labelmem_paper.experiments.language.answer import Recalled
 from labelmem_paper.experiments.language.known_writes import Entries, Held, Passage
@@ -37,8 +38,7 @@ class TextMemoryOptions:
     """Whether a word that comes again unwritten keeps its cell from being the oldest."""
 
     def __post_init__(self) -> None:
-        if self.capacity < 1:
-            raise ConfigError(f"capacity is {self.capacity}; it must be at least 1")
+        check_limits(self, ("capacity",))
         if not 0 < self.keep <= 1:
             raise ConfigError(f"keep is {self.keep}; it must lie in (0, 1]")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -18,41 +17,6 @@ __all__ = ["Believed", "Glimpse", "Piece", "pieces"]
 
 AT_ONCE = 1024
 """Words of a piece, all streams together: their logits over all labels fit in memory."""
-
-
-class Believed(Protocol):
-    """Some words of n streams, and what one may ask about the model's belief before each."""
-
-    @property
-    def x(self) -> Tensor:
-        """(n, C) the words before."""
-
-    @property
-    def y(self) -> Tensor:
-        """(n, C) the words that come."""
-
-    @property
-    def h(self) -> Tensor:
-        """(n, C, d) what the output layer gets."""
-
-    @property
-    def start(self) -> int:
-        """Position of the first word in its stream."""
-
-    @property
-    def log_r_y(self) -> Tensor:
-        """(n, C) log-probabilities of the words that came."""
-
-    @property
-    def log_r_top(self) -> Tensor:
-        """(n, C) of the likeliest word."""
-
-    @property
-    def entropy(self) -> Tensor:
-        """(n, C) of the model's belief, in nats."""
-
-    def log_r_of(self, words: Tensor) -> Tensor:
-        """(n, C, K) of some words (n, C, K)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +83,10 @@ class Glimpse:
     def log_r_of(self, words: Tensor) -> Tensor:
         """(n, C, K) of the words in memory; there is no other."""
         return self.kept
+
+
+Believed = Piece | Glimpse
+"""Some words of n streams, and what one may ask about the model's belief before each."""
 
 
 @torch.no_grad()

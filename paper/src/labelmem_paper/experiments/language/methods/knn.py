@@ -26,7 +26,7 @@ class Neighbours(LanguageContender):
             PastStates, point["k"], point["width"], point["weight"],
             dim=self.model.dim, device=self.task.device,
         )  # fmt: skip
-        return Beside(self.model, self.task.opening, lambda streams: made(streams=streams))
+        return Beside(self.model, self.task.opening, made)
 
 
 CONTENDER = Neighbours

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 
 from labelmem import MemoryConfig
 from labelmem.search import Point
 from labelmem_paper.experiments.language.cells import Cells
 from labelmem_paper.experiments.language.contender import LanguageContender
-from labelmem_paper.experiments.language.method import Beside, TextMethod
+from labelmem_paper.experiments.language.method import Beside
 
 
 class LMNFixed(LanguageContender):
@@ -33,11 +32,7 @@ class LMNFixed(LanguageContender):
         made = partial(
             Cells, self.memory(point), point["theta"], dim=self.model.dim, device=self.task.device
         )
-        return Beside(self.model, self.task.opening, lambda streams: made(streams=streams))
-
-    def finish(self, point: Point, work: Path) -> TextMethod:
-        """As it was searched."""
-        return self.build(point)
+        return Beside(self.model, self.task.opening, made)
 
 
 CONTENDER = LMNFixed

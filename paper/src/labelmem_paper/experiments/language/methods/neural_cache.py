@@ -25,7 +25,7 @@ class Cache(LanguageContender):
             NeuralCache, self.cells, point["flat"], point["weight"],
             dim=self.model.dim, device=self.task.device,
         )  # fmt: skip
-        return Beside(self.model, self.task.opening, lambda streams: made(streams=streams))
+        return Beside(self.model, self.task.opening, made)
 
 
 CONTENDER = Cache
