@@ -30,10 +30,7 @@ class MemoryContender(TaskContender[FewShotTask, Learner]):
     @cached_property
     def embedding(self) -> Embedding:
         """Trained, or found."""
-        kind = self.options.get("embedding", self.kind)
-        train = self.options.get("train_cells")
-        own = {} if train is None or kind != self.kind else {"cells": train}
-        return self.task.embedding(kind, **own)
+        return self.task.embedding(self.options.get("embedding", self.kind))
 
     @cached_property
     def valid(self) -> Tensor:

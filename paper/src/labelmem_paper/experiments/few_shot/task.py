@@ -20,8 +20,7 @@ from labelmem_paper.experiments.few_shot.embeddings import Embedding, make_embed
 from labelmem_paper.experiments.few_shot.episode import Episode, draw_episode, shot_figures
 from labelmem_paper.experiments.images.drawings import load_images
 from labelmem_paper.experiments.images.fit_pictures import PictureOptions, bent, fit_steps
-from labelmem_paper.experiments.keeping import keep
-from labelmem_paper.experiments.records import Record, digest
+from labelmem_paper.experiments.records import Record
 from labelmem_paper.experiments.run_task import RunTask
 
 __all__ = ["TASK", "FewShotTask", "Learner", "Shown"]
@@ -131,20 +130,19 @@ class FewShotTask(RunTask):
         labels = len(self.background)
         if kind == "kaiser":
             options = {"cells": options.pop("cells", 2) * labels, **options}
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.run.seed)
-            network = ConvNet(labels, size=self.data.size, **settings)
-            made = make_embedding(kind, network, **options).to(self.device)
         extent = [self.config.get(name) for name in ("taught", "shots", "recipe")]
-        of = [self.run.dataset, self.run.seed, extent, kind, options, settings, training]
-        keep(
-            self.work / f"embedding-{digest(of)}.safetensors",
+
+        def make() -> Embedding:
+            network = ConvNet(labels, size=self.data.size, **settings)
+            return make_embedding(kind, network, **options)
+
+        return self.kept(
             "embedding",
-            made,
-            lambda checkpoint: self._train(made, training, checkpoint, kind),
+            [extent, kind, options, settings, training],
+            make,
+            lambda made, checkpoint: self._train(made, training, checkpoint, kind),
             {"kind": kind, "network": settings, "training": training},
         )
-        return made.eval().requires_grad_(False)
 
     def _train(
         self, made: Embedding, training: Mapping[str, Any], checkpoint: Path, about: str

@@ -40,8 +40,6 @@ class PictureOptions:
     """The largest step size of Adam."""
     weight_decay: float = 0.0
     """Pull of the weights towards 0 (AdamW)."""
-    smoothing: float = 0.0
-    """Share of the target that is spread over all labels."""
     bend: float = 0.0
     """How far pictures are turned, sheared, scaled and moved at random; 0 not at all, 1 a lot."""
     half: bool = False
@@ -53,10 +51,10 @@ class PictureOptions:
         check_limits(self, ("steps", "batch"))
         if not self.lr > 0 or not self.clip > 0:
             raise ConfigError(f"lr is {self.lr}, clip is {self.clip}; both must be above 0")
-        if not 0 <= self.bend <= 1 or not 0 <= self.smoothing < 1 or not self.weight_decay >= 0:
+        if not 0 <= self.bend <= 1 or not self.weight_decay >= 0:
             raise ConfigError(
-                f"bend is {self.bend}, smoothing is {self.smoothing}, weight_decay is "
-                f"{self.weight_decay}; expected shares in [0, 1] and a number from 0"
+                f"bend is {self.bend}, weight_decay is {self.weight_decay}; expected a share in "
+                "[0, 1] and a number from 0"
             )
 
 

@@ -26,8 +26,7 @@ from labelmem_paper.experiments.images.showings import draw_showings
 from labelmem_paper.experiments.images.strips import strips_of
 from labelmem_paper.experiments.images.within_metric import within_metric
 from labelmem_paper.experiments.images.world import Sees, World, embedded
-from labelmem_paper.experiments.keeping import keep
-from labelmem_paper.experiments.records import Record, digest
+from labelmem_paper.experiments.records import Record
 from labelmem_paper.experiments.run_task import RunTask
 
 __all__ = ["TASK", "ImageTask", "Tested"]
@@ -155,19 +154,14 @@ class ImageTask(RunTask):
         """
         settings = self.network_settings
         training = {name: settings.pop(name) for name in TRAINING if name in settings}
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.run.seed)
-            network = ConvNet(self.labels, size=self.data.size, **settings).to(self.device)
         extent = [self.config.get(name) for name in ("seen", "new", "taught", "folds", "recipe")]
-        of = [self.run.dataset, self.run.seed, extent, fold, settings, training]
-        keep(
-            self.work / f"network-{digest(of)}.safetensors",
+        return self.kept(
             "network",
-            network,
-            lambda checkpoint: self._train(network, taught, training, checkpoint),
+            [extent, fold, settings, training],
+            lambda: ConvNet(self.labels, size=self.data.size, **settings),
+            lambda network, checkpoint: self._train(network, taught, training, checkpoint),
             {"network": settings, "training": training},
         )
-        return network.eval().requires_grad_(False)
 
     def _train(
         self, network: ConvNet, taught: Tensor, training: Mapping[str, Any], checkpoint: Path
@@ -178,9 +172,7 @@ class ImageTask(RunTask):
         def loss(generator: torch.Generator) -> Tensor:
             rows = torch.randint(len(y), (options.batch,), generator=generator).to(self.device)
             logits = network(bent(x[rows], options.bend, generator))
-            return nn.functional.cross_entropy(
-                logits.float(), y[rows], label_smoothing=options.smoothing
-            )
+            return nn.functional.cross_entropy(logits.float(), y[rows])
 
         fit_steps(network, loss, options, self.run.seed, checkpoint, "network", self.show)
 

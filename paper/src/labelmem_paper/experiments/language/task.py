@@ -17,11 +17,10 @@ from labelmem.metrics import StreamMetrics
 from labelmem.progress import progress_bar
 from labelmem_paper.datasets import Text
 from labelmem_paper.experiments.figures import blocks, figures
-from labelmem_paper.experiments.keeping import keep
 from labelmem_paper.experiments.language.laps import Laps
 from labelmem_paper.experiments.language.method import TextMethod
 from labelmem_paper.experiments.language.stories import END, load_text
-from labelmem_paper.experiments.records import Record, digest
+from labelmem_paper.experiments.records import Record
 from labelmem_paper.experiments.run_task import RunTask
 from labelmem_paper.methods.fit_text import TextOptions, fit_text
 from labelmem_paper.methods.pointer_lstm import PointerLSTM
@@ -101,21 +100,15 @@ class LanguageTask(RunTask):
         kind = settings.pop("kind", "lstm")
         if kind not in MODELS:
             raise ConfigError(f"the model's kind is {kind!r}; known are {sorted(MODELS)}")
-        # Forked, so that the weights depend on the run's seed and on nothing else.
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.run.seed)
-            model = MODELS[kind](self.data.labels, **settings).to(self.device)
         extent = [self.config.get(name) for name in ("recipe", "words")]
-        of = [self.run.dataset, self.run.seed, extent, kind, settings, training]
         options = TextOptions(seed=self.run.seed, **training)
-        keep(
-            self.work / f"model-{digest(of)}.safetensors",
+        return self.kept(
             "model",
-            model,
-            lambda checkpoint: self._train(model, options, checkpoint),
+            [extent, kind, settings, training],
+            lambda: MODELS[kind](self.data.labels, **settings),
+            lambda model, checkpoint: self._train(model, options, checkpoint),
             {"model": settings, "training": training},
         )
-        return model.eval().requires_grad_(False)
 
     def _train(self, model: TextLSTM, options: TextOptions, checkpoint: Path) -> None:
         with progress_bar("model", options.epochs, self.show) as report:

@@ -28,8 +28,7 @@ from labelmem.progress import progress_bar
 from labelmem.split import Part
 from labelmem_paper.datasets import Sequences, load
 from labelmem_paper.experiments.figures import blocks, curve, figures, parameters
-from labelmem_paper.experiments.keeping import keep
-from labelmem_paper.experiments.records import Record, digest
+from labelmem_paper.experiments.records import Record
 from labelmem_paper.experiments.run_task import RunTask
 from labelmem_paper.experiments.traces import ThetaTraces
 
@@ -122,20 +121,14 @@ class SequenceTask(RunTask):
         kind = settings.pop("kind")
         if kind not in MODELS:
             raise ConfigError(f"the model's kind is {kind!r}; known are {sorted(MODELS)}")
-        # Forked, so that the weights depend on the run's seed and on nothing else.
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.run.seed)
-            model = MODELS[kind](self.labels, **settings).to(self.device)
-        of = [self.run.dataset, self.run.seed, self.extent(), kind, settings, training]
-        name = digest(of if without is None else [*of, without])
-        keep(
-            self.work / f"model-{name}.safetensors",
+        fold = [] if without is None else [without]
+        return self.kept(
             "model",
-            model,
-            lambda checkpoint: self._train(model, training, checkpoint, without),
+            [self.extent(), kind, settings, training, *fold],
+            lambda: MODELS[kind](self.labels, **settings),
+            lambda model, checkpoint: self._train(model, training, checkpoint, without),
             {"model": settings, "training": training},
         )
-        return model.eval().requires_grad_(False)
 
     def extent(self) -> list[Any]:
         """What decides the training data beside the name of the data set and the seed."""
