@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import load_file
+from torch import Tensor
+
 from conformance.forms import Form
 from conformance.users import Output, Users
 from conformance.ways import REFERENCE
-from safetensors.torch import load_file
-from torch import Tensor
 
 __all__ = ["PARTS", "assert_close", "reference_run", "run_users", "saved", "tensors"]
 

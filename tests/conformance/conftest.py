@@ -5,8 +5,12 @@ from __future__ import annotations
 from functools import cache
 
 import pytest
+
 from conformance.forms import FORMS, Form
-from conformance.ways import STREAM_WAYS, WAYS, Way
+from conformance.ways import BATCH_WAYS, STREAM_WAYS, WAYS, Way
+
+_WAYS = {"way": WAYS, "stream_way": STREAM_WAYS, "batch_way": BATCH_WAYS}
+_WAYS["exact_way"] = [way for way in STREAM_WAYS if way.exact]
 
 
 @cache
@@ -15,14 +19,12 @@ def can_take(way: Way, form: Form) -> bool:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """``way`` is any of them; ``stream_way`` one whose users have streams of their own."""
-    names = metafunc.fixturenames
-    way = next((name for name in ("way", "stream_way") if name in names), None)
-    if way is None:
-        return
-    ways = WAYS if way == "way" else STREAM_WAYS
-    if "form" not in names:
-        metafunc.parametrize(way, ways, ids=str)
-        return
-    pairs = [(w, f) for f in FORMS for w in ways if can_take(w, f)]
-    metafunc.parametrize((way, "form"), pairs, ids=[f"{w}-{f}" for w, f in pairs])
+    """A ``stream_way`` gives every user a stream of his own, a ``batch_way`` a row of a batch.
+
+    A module whose ``ONLY`` names forms is run for these alone.
+    """
+    way = next((name for name in _WAYS if name in metafunc.fixturenames), None)
+    if way is not None and "form" in metafunc.fixturenames:
+        forms = [f for f in FORMS if f.name in getattr(metafunc.module, "ONLY", [f.name])]
+        pairs = [(w, f) for f in forms for w in _WAYS[way] if can_take(w, f)]
+        metafunc.parametrize((way, "form"), pairs, ids=[f"{w}-{f}" for w, f in pairs])

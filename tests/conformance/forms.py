@@ -12,10 +12,10 @@ from functools import cached_property
 from typing import Any, Literal
 
 import torch
-from conformance.habits import START, gru_model, habits_of, history_model, tosses_of
 from torch import Tensor, nn
 from toys import Recurrent, Stateless, random_combiner, random_stream
 
+from conformance.habits import START, gru_model, habits_of, history_model, tosses_of
 from labelmem import Adapter, MemoryConfig
 from labelmem.config import IndexConfig, IndexedMemoryConfig, NarrowMemoryConfig
 from labelmem.keys import Hidden, Joined, RecentTokens
@@ -95,9 +95,7 @@ def vectors(
     def build(**options: Any) -> Adapter:
         theta = random_combiner(**combiner) if isinstance(combiner, dict) else combiner
         network = model().double() if double else model()
-        return Adapter(
-            network, memory=memory(**config), combiner=theta, **(fixed or {}), **options
-        )
+        return Adapter(network, memory=memory(**config), combiner=theta, **(fixed or {}), **options)
 
     return build
 
@@ -141,6 +139,7 @@ FORMS = [
     Form("fixed", vectors(fixed=NAMES)),
     Form("few shot", vectors(0.5, Encoder, fixed={"labels": ()}, cells_per_label=2)),
     Form("label combiner", vectors(LABEL)),
+    Form("label combiner, many labels", vectors(LABEL, lambda: Stateless(labels=70))),
     Form("label combiner, sparse", vectors(LABEL | {"active_threshold": 0.05}, margin=2.0)),
     Form("label combiner, two cells", vectors(LABEL, cells_per_label=2, capacity=6)),
     Form("stream combiner", vectors(STREAM, fixed=NAMES), oracle=False),

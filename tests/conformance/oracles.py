@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from conformance.forms import Form
-from conformance.users import Output
 from slow import OracleStream, softmax
 from torch import Tensor
+
+from conformance.forms import Form
+from conformance.users import Output
 
 __all__ = ["FormOracle", "oracle_run"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+
 from conformance.comparing import PARTS, assert_close, reference_run, run_users
 from conformance.forms import FORMS, Form
 from conformance.oracles import oracle_run
@@ -71,18 +72,3 @@ def test_a_masked_user_stays_as_he_was(way: Way, form: Form) -> None:
     users.observe(["nobody", form.any_input], [False, False])
     for a, b in zip(users.predict([form.any_input] * 2), before, strict=True):
         assert_close(a, b, 0 if way.exact else form.atol)
-
-
-def test_users_share_nothing(way: Way, form: Form) -> None:
-    """What one user is answered does not depend on who else there is."""
-    (x, y), adapter = form.users[1], form.build(**way.options)
-    others = [form.recorded(seed, len(y)) for seed in (50, 51)]
-    groups = [way.users(adapter, 2) for _ in others]
-    for t in range(len(y)):
-        answers = [
-            users.predict([x[t], other[t]])[0]
-            for users, (other, _) in zip(groups, others, strict=True)
-        ]
-        assert_close(*answers, form.atol)
-        for n, (users, (_, labels)) in enumerate(zip(groups, others, strict=True)):
-            users.observe([y[t], ("only here", t) if n else labels[t]])

@@ -15,14 +15,13 @@ from unittest.mock import patch
 
 from conformance.capture import captured
 from conformance.users import BatchUsers, Guarded, SingleUsers, Users
-
 from labelmem import Adapter
 from labelmem.fast import plainly
 from labelmem.lockstep import state as lockstep_state
 from labelmem.lockstep.recorded import RecordedLockstep
 from labelmem.one_stream import one_stream
 
-__all__ = ["REFERENCE", "STREAM_WAYS", "WAYS", "Way"]
+__all__ = ["BATCH_WAYS", "REFERENCE", "STREAM_WAYS", "WAYS", "Way"]
 
 Context = Callable[[], AbstractContextManager[Any]]
 _PACKAGES = ("torch.nn.", "labelmem.", "toys", "conformance.")
@@ -73,6 +72,8 @@ class Way:
     """Whether it can take the steps of the adapters that a function makes."""
     exact: bool = True
     """Whether the same calls give the same bits."""
+    module: str = "labelmem"
+    """The module that does the work, where the library takes this way."""
     options: dict[str, Any] = field(default_factory=dict)
     """What an adapter is told, so that its streams go this way."""
 
@@ -100,11 +101,26 @@ class Way:
 
 
 REFERENCE = Way("reference", plainly)
-STREAM_WAYS = [REFERENCE, Way("default"), Way("in turns", in_turns, exact=False)]
+STREAM_WAYS = [
+    REFERENCE,
+    Way("default", module="labelmem.compiled"),
+    Way("in turns", in_turns, exact=False),
+]
 WAYS = [
     *STREAM_WAYS,
-    Way("reference batch", plainly, Adapter.streams),
     Way("batch", batch=Adapter.streams),
-    Way("recorded batch", recording_on_cpu, Adapter.streams, takes=_can_record),
-    Way("evaluate's stream", batch=lambda adapter, _: one_stream(adapter), rows=1),
+    Way(
+        "recorded batch",
+        recording_on_cpu,
+        Adapter.streams,
+        takes=_can_record,
+        module="labelmem.lockstep.recorded",
+    ),
+    Way(
+        "evaluate's stream",
+        batch=lambda adapter, _: one_stream(adapter),
+        rows=1,
+        module="labelmem.one_stream",
+    ),
 ]
+BATCH_WAYS = [way for way in WAYS if way.batch]
