@@ -10,6 +10,7 @@ from conformance.forms import FORMS, Form
 from conformance.ways import BATCH_WAYS, STREAM_WAYS, WAYS, Way
 
 _WAYS = {"way": WAYS, "stream_way": STREAM_WAYS, "batch_way": BATCH_WAYS}
+_WAYS["following_way"] = [way for way in WAYS if way.follows]
 _WAYS["exact_way"] = [way for way in STREAM_WAYS if way.exact]
 
 

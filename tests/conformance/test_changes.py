@@ -70,19 +70,19 @@ def change_combiner(adapter: Adapter, change: Callable[[nn.Module], None]) -> No
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
 def test_weights_may_change_between_steps(
-    stream_way: Way, form: Form, change: Callable[[nn.Module], None]
+    following_way: Way, form: Form, change: Callable[[nn.Module], None]
 ) -> None:
-    (x, y), both = form.users[1], (stream_way, REFERENCE)
-    adapters = [form.build(**way.options) for way in both]
-    streams = [way.stream(adapter) for way, adapter in zip(both, adapters, strict=True)]
-    for t, label in enumerate(y):
-        for adapter in adapters:
-            if t % 2:
-                (change_model if t % 4 == 1 else change_combiner)(adapter, change)
-        mine, theirs = (output_of(stream.predict(x[t])) for stream in streams)
-        assert_close(mine, theirs, form.atol)
-        for stream in streams:
-            stream.observe(label)
+    recorded, both = [form.recorded(seed, 6) for seed in (40, 41)], (following_way, REFERENCE)
+    adapters = [form.build(**each.options) for each in both]
+    users = [each.users(adapter, 2) for each, adapter in zip(both, adapters, strict=True)]
+    for t in range(6):
+        for adapter in adapters if t % 2 else []:
+            (change_model if t % 4 == 1 else change_combiner)(adapter, change)
+        mine, theirs = (each.predict([x[t] for x, _ in recorded]) for each in users)
+        for output, expected in zip(mine, theirs, strict=True):
+            assert_close(output, expected, form.atol)
+        for each in users:
+            each.observe([y[t] for _, y in recorded])
 
 
 def test_hooks_of_the_user_see_the_model_run(stream_way: Way, form: Form) -> None:

@@ -72,6 +72,8 @@ class Way:
     """Whether it can take the steps of the adapters that a function makes."""
     exact: bool = True
     """Whether the same calls give the same bits."""
+    follows: bool = True
+    """Whether it notices that weights have changed; that recordings do not is a known fault."""
     module: str = "labelmem"
     """The module that does the work, where the library takes this way."""
     options: dict[str, Any] = field(default_factory=dict)
@@ -114,6 +116,7 @@ WAYS = [
         recording_on_cpu,
         Adapter.streams,
         takes=_can_record,
+        follows=False,
         module="labelmem.lockstep.recorded",
     ),
     Way(
