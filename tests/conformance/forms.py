@@ -124,6 +124,14 @@ def recent() -> Joined:
     return Joined(RecentTokens(dim=6, pair=True), Hidden(0.3))
 
 
+def three_tokens() -> Joined:
+    return Joined(RecentTokens(last=3, dim=6, fade=0.5), Hidden(0.3))
+
+
+def one_token() -> RecentTokens:
+    return RecentTokens(last=1, dim=6)
+
+
 def squared(x: Tensor, h: Tensor) -> Tensor:
     """A key that is a plain function."""
     return torch.cat([h, h * h], dim=1)
@@ -153,6 +161,18 @@ FORMS = [
     Form(
         "history, few cells",
         tokens(STREAM, recent, history_model, parts=4, partition=False, capacity=4, margin=1.0),
+        oracle=False,
+        inputs="tokens",
+    ),
+    Form(
+        "history, three tokens",
+        tokens(STREAM | {"sees_h": True}, three_tokens, history_model, parts=4, lam=3.0),
+        oracle=False,
+        inputs="tokens",
+    ),
+    Form(
+        "history, one token",
+        tokens(STREAM | {"correct": False}, one_token, history_model, parts=1),
         oracle=False,
         inputs="tokens",
     ),

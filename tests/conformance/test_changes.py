@@ -85,15 +85,15 @@ def test_weights_may_change_between_steps(
             each.observe([y[t] for _, y in recorded])
 
 
-def test_hooks_of_the_user_see_the_model_run(stream_way: Way, form: Form) -> None:
-    stream, (x, y) = stream_way.stream(form.build(**stream_way.options)), form.users[1]
-    model, calls = stream.method.backbone.model, []
+def test_hooks_of_the_user_see_the_model_run(following_way: Way, form: Form) -> None:
+    adapter, (x, y), calls = form.build(**following_way.options), form.users[1], []
+    users = following_way.users(adapter, 1)
     for t, label in enumerate(y):
-        handle = model.register_forward_hook(lambda *_: calls.append(1))
-        p = stream.predict(x[t])
+        handle = adapter.backbone.model.register_forward_hook(lambda *_: calls.append(1))
+        [output] = users.predict([x[t]])
         handle.remove()
-        assert_close(output_of(p), reference_run(form)[1][t], form.atol)
-        stream.observe(label)
+        assert_close(output, reference_run(form)[1][t], form.atol)
+        users.observe([label])
         assert len(calls) == t + 1
 
 

@@ -72,3 +72,14 @@ def test_a_masked_user_stays_as_he_was(way: Way, form: Form) -> None:
     users.observe(["nobody", form.any_input], [False, False])
     for a, b in zip(users.predict([form.any_input] * 2), before, strict=True):
         assert_close(a, b, 0 if way.exact else form.atol)
+
+
+def test_users_that_were_reset_are_as_new(way: Way, form: Form) -> None:
+    recorded = [(x[:4], y[:4]) for x, y in form.users[:2]]
+    users = way.users(form.build(**way.options), 2)
+    run_users(users, [form.recorded(seed, 4) for seed in (90, 91)])
+    users.predict([form.any_input] * 2)
+    users.reset()
+    for mine, theirs in zip(run_users(users, recorded), reference_run(form), strict=False):
+        for output, expected in zip(mine, theirs, strict=False):
+            assert_close(output, expected, form.atol)

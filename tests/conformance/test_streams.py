@@ -120,12 +120,3 @@ def test_only_observing_changes_the_file(stream_way: Way, form: Form) -> None:
     assert saved(stream) == before
     stream.observe("another")
     assert saved(stream) != before
-
-
-def test_a_reset_stream_is_as_new(stream_way: Way, form: Form) -> None:
-    stream, (x, y) = grown(stream_way, form), form.users[1]
-    stream.predict(x[0])
-    stream.reset()
-    assert stream.observed == 0 and stream.labels == form.known
-    for output, expected in zip(follow(stream, x, y), reference_run(form)[1], strict=True):
-        assert_close(output, expected, form.atol)

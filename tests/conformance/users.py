@@ -33,6 +33,8 @@ class Users(Protocol):
 
     def observe(self, Y: Sequence[Any], mask: Sequence[bool] | None = None) -> None: ...
 
+    def reset(self) -> None: ...
+
 
 class SingleUsers:
     """Every user has a stream of his own; the streams take turns."""
@@ -47,6 +49,10 @@ class SingleUsers:
         for i, (stream, y) in enumerate(zip(self.streams, Y, strict=True)):
             if mask is None or mask[i]:
                 stream.observe(y)
+
+    def reset(self) -> None:
+        for stream in self.streams:
+            stream.reset()
 
 
 class BatchUsers:
@@ -65,6 +71,10 @@ class BatchUsers:
             rows = slice(first, first + len(batch))
             batch.observe(Y[rows], None if mask is None else mask[rows])
             first += len(batch)
+
+    def reset(self) -> None:
+        for batch in self.batches:
+            batch.reset()
 
 
 def _rows(batch: StreamBatch, X: Tensor) -> list[Output]:

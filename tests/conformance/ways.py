@@ -15,11 +15,11 @@ from unittest.mock import patch
 
 from conformance.capture import captured
 from conformance.users import BatchUsers, Guarded, SingleUsers, Users
-from labelmem import Adapter
+from labelmem import Adapter, StreamBatch
 from labelmem.fast import plainly
 from labelmem.lockstep import state as lockstep_state
 from labelmem.lockstep.recorded import RecordedLockstep
-from labelmem.one_stream import one_stream
+from labelmem.one_stream import OneStreamBatch, one_stream
 
 __all__ = ["BATCH_WAYS", "REFERENCE", "STREAM_WAYS", "WAYS", "Way"]
 
@@ -51,6 +51,14 @@ def recording_on_cpu() -> Iterator[None]:
 def _can_record(build: Callable[[], Adapter]) -> bool:
     with recording_on_cpu():
         return build().streams(2)._recorded is not None
+
+
+def _fits_one_stream(build: Callable[[], Adapter]) -> bool:
+    return isinstance(one_stream(build()), OneStreamBatch)
+
+
+def _single(adapter: Adapter, _: int) -> StreamBatch:
+    return one_stream(adapter)
 
 
 def _always(build: Callable[[], Adapter]) -> bool:
@@ -119,11 +127,7 @@ WAYS = [
         follows=False,
         module="labelmem.lockstep.recorded",
     ),
-    Way(
-        "evaluate's stream",
-        batch=lambda adapter, _: one_stream(adapter),
-        rows=1,
-        module="labelmem.one_stream",
-    ),
+    Way("evaluate's stream", batch=_single, rows=1, module="labelmem.one_stream"),
+    Way("evaluate's, in turns", in_turns, _single, rows=1, takes=_fits_one_stream, exact=False),
 ]
 BATCH_WAYS = [way for way in WAYS if way.batch]
