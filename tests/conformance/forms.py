@@ -67,7 +67,7 @@ class Form:
         if self.inputs == "tokens":
             return habits_of(seed, steps, self.new)
         if self.inputs == "tosses":
-            return tosses_of(seed, steps)
+            return tosses_of(seed, steps, self.new)
         x, y = random_stream(seed, steps, self.known or ["a", 2], self.new)
         return (x.double() if self.double else x), y
 
@@ -181,7 +181,13 @@ FORMS = [
     Form("many cells", vectors(**CROWD, lam=20.0), new=(), inputs="tosses", lengths=(80, 5, 2)),
     Form("oldest out", vectors(capacity=3, margin=math.inf), new=tuple("abcdef")),
     Form("lightest out", vectors(capacity=3, evict="weight"), new=tuple("abcdef")),
-    Form("cells at capacity", vectors(**CROWD, capacity=5), new=tuple("abc")),
+    Form(
+        "cells at capacity",
+        vectors(cells_per_label=3, capacity=6, decay=0.4, margin=50.0),
+        new=tuple("abcdef"),
+        inputs="tosses",
+        lengths=(40, 8, 4),
+    ),
     Form("always written", vectors(margin=math.inf, lam=0.0, cells_per_label=2)),
     Form("rarely written", vectors(margin=-0.5, write_lam=False, cells_per_label=2)),
     Form("16 bits", vectors(STREAM, memory=NarrowMemoryConfig), oracle=False, atol=1e-3),

@@ -34,8 +34,9 @@ def habits_of(seed: int, steps: int, new: Sequence[Any]) -> tuple[Tensor, list[A
     return x, [y if y < LABELS else new[y - LABELS] for y in drawn.tolist()]
 
 
-def tosses_of(seed: int, steps: int) -> tuple[Tensor, list[Any]]:
-    """Vectors, and one of two labels at random: half of the predictions are wrong."""
-    generator = torch.Generator().manual_seed(seed)
-    y = torch.randint(0, 2, (steps,), generator=generator)
-    return torch.randn(steps, 3, generator=generator), y.tolist()
+def tosses_of(seed: int, steps: int, new: Sequence[Any]) -> tuple[Tensor, list[Any]]:
+    """Vectors, and labels at random: half of the predictions are wrong. New labels join late."""
+    generator, labels = torch.Generator().manual_seed(seed), [0, 1, *new]
+    joined = [2 + (len(new) + 1) * t // steps for t in range(steps)]
+    y = [int(torch.randint(0, count, (), generator=generator)) for count in joined]
+    return torch.randn(steps, 3, generator=generator), [labels[i] for i in y]
