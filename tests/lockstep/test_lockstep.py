@@ -1,8 +1,6 @@
-"""Recorded steps against steps taken one by one.
+"""When steps are recorded, recorded again, and what they tell afterwards.
 
-There is no GPU here, so a step is recorded as the list of tensor operations it consists of, and
-repeated from that list: like a graph on a device, it knows no Python, and always works on the same
-bytes.
+That they give what plain steps give is seen to in ``tests/conformance``.
 """
 
 from __future__ import annotations
@@ -13,8 +11,8 @@ from typing import Any
 
 import pytest
 import torch
+from conformance.capture import OperationList, captured
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
 from toys import (
     Recurrent,
     Stateless,
@@ -31,53 +29,22 @@ from labelmem.fast import plainly
 from labelmem.keys import Hidden, Joined, Key, RecentTokens
 from labelmem.lockstep import state as lockstep_state
 from labelmem.lockstep.recorded import RecordedLockstep
-from labelmem.models import GRUModel, HistoryModel
-from labelmem.trees import leaves
 from labelmem.trust import Awaited
 
 N = 4
 
 
-class Listed(TorchDispatchMode):
-    """A list of operations, repeated into the tensors that the first time gave."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.operations: list[tuple[Any, Any, Any, Any]] = []
-        self.times = 0
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        assert func is not torch.ops.aten._local_scalar_dense.default, "waits for the device"
-        found = func(*args, **(kwargs or {}))
-        self.operations.append((func, args, kwargs or {}, found))
-        return found
-
-    @torch.no_grad()
-    def replay(self) -> None:
-        self.times += 1
-        for func, args, kwargs, first in self.operations:
-            again = func(*args, **kwargs)
-            for mine, new in zip(leaves(first), leaves(again), strict=True):
-                if mine.data_ptr() != new.data_ptr():
-                    mine.copy_(new)
-
-
 @pytest.fixture
-def graphs(monkeypatch: pytest.MonkeyPatch) -> list[Listed]:
+def graphs(monkeypatch: pytest.MonkeyPatch) -> list[OperationList]:
     """Record on a CPU; the recordings that were made."""
-    made: list[Listed] = []
+    made: list[OperationList] = []
 
-    def captured(self: RecordedLockstep, work: Callable[[], Any]) -> tuple[Listed, Any]:
-        held = self.places.tensors()
-        before = {name: x.clone() for name, x in held.items()}
-        with torch.no_grad(), Listed() as listed:
-            found = work()
-        for name, x in held.items():  # recording does nothing yet
-            x.copy_(before[name])
-        made.append(listed)
-        return listed, found
+    def noted(self: RecordedLockstep, work: Callable[[], Any]) -> tuple[OperationList, Any]:
+        operations, found = captured(self, work)
+        made.append(operations)
+        return operations, found
 
-    monkeypatch.setattr(RecordedLockstep, "captured", captured)
+    monkeypatch.setattr(RecordedLockstep, "captured", noted)
     monkeypatch.setattr(lockstep_state, "DEVICES", ("cpu",))
     monkeypatch.setattr(lockstep_state, "_OWN", ("torch.nn.", "labelmem.", "toys", "test", "tests"))
     return made
@@ -121,37 +88,8 @@ def compare(
             torch.testing.assert_close(kept, value, rtol=1e-4, atol=1e-5, msg=name)
 
 
-@pytest.mark.parametrize(
-    "kind", ["fixed", "dense", "recurrent dense", "stream", "stream partition"]
-)
-@pytest.mark.parametrize(("capacity", "margin"), [(None, 1.0), (3, math.inf)])
-def test_recorded_steps_are_the_plain_ones(
-    graphs: list[Listed], kind: str, capacity: int | None, margin: float
-) -> None:
-    memory = MemoryConfig(capacity=capacity, margin=margin)
-    batch, other = (make_adapter(kind, memory).streams(N) for _ in range(2))
-    x, ys = random_stream(3, 15 * N, range(4), ["emu", "owl"])
-    compare(batch, other, x, ys)
-    labels = 2 if "dense" in kind else 1  # the label combiner's states change places
-    assert len(graphs) <= 2 * labels * 2 and sum(graph.times for graph in graphs) == 2 * 14
-
-
-def test_models_and_keys_of_sequences(graphs: list[Listed]) -> None:
-    for model in (GRUModel(labels=6, dim=4), HistoryModel(labels=6, dim=4).eval()):
-        batches = []
-        for _ in range(2):
-            combiner = random_combiner(4, kind="stream", rescorer=5, parts=4)
-            key = Joined(RecentTokens(dim=8, pair=True), Hidden(0.3))
-            always = MemoryConfig(margin=math.inf)
-            adapter = Adapter(model, memory=always, key=key, combiner=combiner, partition=True)
-            batches.append(adapter.streams(N))
-        tokens = torch.randint(0, 6, (12 * N,), generator=torch.Generator().manual_seed(2))
-        compare(*batches, tokens, tokens.tolist())
-    assert graphs
-
-
 def test_memory_that_runs_out_of_positions_is_recorded_again(
-    graphs: list[Listed], monkeypatch: pytest.MonkeyPatch
+    graphs: list[OperationList], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lockstep_state, "_SPARE", 3)
     batch, other = (make_adapter("stream", MemoryConfig(margin=math.inf)).streams(N) for _ in "ab")
@@ -160,7 +98,7 @@ def test_memory_that_runs_out_of_positions_is_recorded_again(
     assert 4 < len(graphs) < 20
 
 
-def test_plain_steps_may_come_between(graphs: list[Listed]) -> None:
+def test_plain_steps_may_come_between(graphs: list[OperationList]) -> None:
     batch, other = (make_adapter("dense", MemoryConfig()).streams(N) for _ in range(2))
     x, ys = random_stream(5, 12 * N, range(4))
     for t in range(0, 12, 3):
@@ -171,7 +109,7 @@ def test_plain_steps_may_come_between(graphs: list[Listed]) -> None:
                 each.observe(ys[:N])
 
 
-def test_predicting_is_pure_and_what_was_given_stays(graphs: list[Listed]) -> None:
+def test_predicting_is_pure_and_what_was_given_stays(graphs: list[OperationList]) -> None:
     batch = make_adapter("dense", MemoryConfig()).streams(N)
     x, ys = random_stream(6, 4 * N, range(4))
     batch.predict(x[:N])
@@ -198,7 +136,7 @@ def two_steps(**options: Any) -> tuple[nn.Sequential, StreamBatch, Tensor, Tenso
 
 @pytest.mark.parametrize("combiner", [0.5, random_combiner()], ids=["fixed", "dense"])
 def test_what_is_wrong_is_told_when_the_streams_are_next_asked(
-    graphs: list[Listed], combiner: float | Combiner
+    graphs: list[OperationList], combiner: float | Combiner
 ) -> None:
     model, batch, x, y = two_steps(combiner=combiner)
     before = snapshot(batch)
@@ -220,7 +158,7 @@ def test_what_is_wrong_is_told_when_the_streams_are_next_asked(
             batch.predict(x)
 
 
-def test_labels_that_are_none_are_told_too(graphs: list[Listed]) -> None:
+def test_labels_that_are_none_are_told_too(graphs: list[OperationList]) -> None:
     _, batch, x, y = two_steps()
     before = snapshot(batch)
     batch.predict(x)
@@ -240,7 +178,7 @@ def test_labels_that_are_none_are_told_too(graphs: list[Listed]) -> None:
     assert batch.predict(x).shape == (N, 4) and not len(batch._state.memory)
 
 
-def test_new_labels_are_numbered_once_they_are_known(graphs: list[Listed]) -> None:
+def test_new_labels_are_numbered_once_they_are_known(graphs: list[OperationList]) -> None:
     _, batch, x, _ = two_steps()
     batch.predict(x)
     batch.observe_ids(torch.tensor([1, 5, 9, 9]), torch.tensor([True, True, True, False]))
@@ -250,7 +188,7 @@ def test_new_labels_are_numbered_once_they_are_known(graphs: list[Listed]) -> No
 
 
 def test_the_next_prediction_begins_before_the_answers_come(
-    graphs: list[Listed], monkeypatch: pytest.MonkeyPatch
+    graphs: list[OperationList], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, batch, x, y = two_steps()
     predict, waited = graphs[0], []
@@ -269,7 +207,7 @@ def test_the_next_prediction_begins_before_the_answers_come(
     assert torch.equal(batch.predict(x), expected)
 
 
-def test_labels_beyond_the_columns_are_not_learned_unseen(graphs: list[Listed]) -> None:
+def test_labels_beyond_the_columns_are_not_learned_unseen(graphs: list[OperationList]) -> None:
     model, batch, x, y = two_steps(combiner=random_combiner())
     other = Adapter(model, combiner=random_combiner()).streams(N)
     ids = [y, y, y, torch.tensor([0, 4, 2, 70]), y, torch.tensor([71, 4, 2, 3])]
@@ -284,7 +222,7 @@ def test_labels_beyond_the_columns_are_not_learned_unseen(graphs: list[Listed]) 
     torch.testing.assert_close(batch.predict(x), other.predict(x), rtol=0, atol=1e-5)
 
 
-def test_a_sum_that_overflows_is_no_reason_to_stop(graphs: list[Listed]) -> None:
+def test_a_sum_that_overflows_is_no_reason_to_stop(graphs: list[OperationList]) -> None:
     model = nn.Sequential(nn.Linear(3, 5), nn.Linear(5, 4))
     batch, other = Adapter(model).streams(N), Adapter(model).streams(N)
     with torch.no_grad():
@@ -293,7 +231,7 @@ def test_a_sum_that_overflows_is_no_reason_to_stop(graphs: list[Listed]) -> None
     compare(batch, other, x, ys, masked=False)  # found wanting each time, and taken plainly
 
 
-def test_tokens_beyond_those_prepared_for(graphs: list[Listed]) -> None:
+def test_tokens_beyond_those_prepared_for(graphs: list[OperationList]) -> None:
     def made() -> StreamBatch:
         torch.manual_seed(0)
         return Adapter(Tokens(), key=RecentTokens(dim=8)).streams(N)
@@ -315,7 +253,7 @@ def test_tokens_beyond_those_prepared_for(graphs: list[Listed]) -> None:
     torch.testing.assert_close(batch.predict(x + 5000), expected)
 
 
-def test_only_what_waits_for_nothing_is_recorded(graphs: list[Listed]) -> None:
+def test_only_what_waits_for_nothing_is_recorded(graphs: list[OperationList]) -> None:
     def recorded(combiner: float | Combiner = 0.5, **options: Any) -> bool:
         adapter = Adapter(Stateless(), combiner=combiner, **options)
         return adapter.streams(2)._recorded is not None
