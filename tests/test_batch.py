@@ -1,4 +1,4 @@
-"""Lockstep batches give what the streams give one by one."""
+"""Lockstep batches: masks, labels by name and by id, and what waits for its labels."""
 
 from __future__ import annotations
 
@@ -9,62 +9,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
-from toys import Bare, make_adapter, random_stream, run, snapshot
+from toys import Bare, make_adapter, random_stream, snapshot
 
-from labelmem import Adapter, MemoryConfig, StreamBatch
+from labelmem import Adapter
 from labelmem.errors import ConfigError, ObserveError
-
-LENGTHS = (23, 1, 12, 23, 7)
-NEW = (["emu", "owl"], [], ["owl"], ["emu", ("a", 1), "b", "c"], [])
-
-
-def streams_of(seed: int) -> list[tuple[Tensor, list[Any]]]:
-    """Streams of unequal length, each with its own new labels."""
-    return [
-        random_stream(seed + n, length, range(4), new)
-        for n, (length, new) in enumerate(zip(LENGTHS, NEW, strict=True))
-    ]
-
-
-def lockstep(batch: StreamBatch, streams: list[tuple[Tensor, list[Any]]]) -> list[list[Tensor]]:
-    """Run with masks; the probabilities of each stream at each of its steps."""
-    seen: list[list[Tensor]] = [[] for _ in streams]
-    for t in range(max(len(ys) for _, ys in streams)):
-        mask = [t < len(ys) for _, ys in streams]
-        # A stream that has ended is offered rubbish, which must not matter.
-        X = torch.stack([x[t] if t < len(x) else torch.full((3,), 1e3) for x, _ in streams])
-        Y = [ys[t] if t < len(ys) else object() for _, ys in streams]
-        P = batch.predict(X)
-        for n in range(len(streams)):
-            if mask[n]:
-                seen[n].append(P[n])
-        batch.observe(Y, mask=mask)
-    return seen
-
-
-@pytest.mark.parametrize("cells_per_label", [1, 2])
-@pytest.mark.parametrize("capacity", [None, 3])
-def test_lockstep_is_one_by_one(kind: str, cells_per_label: int, capacity: int | None) -> None:
-    memory = MemoryConfig(cells_per_label=cells_per_label, capacity=capacity)
-    adapter = make_adapter(kind, memory)
-    streams = streams_of(seed=20)
-    batch = adapter.streams(len(streams))
-    together = lockstep(batch, streams)
-    for n, (x, ys) in enumerate(streams):
-        stream = adapter.stream()
-        for a, b in zip(together[n], run(stream, x, ys), strict=True):
-            torch.testing.assert_close(a[: len(b)], b, rtol=0, atol=1e-6)
-            assert not a[len(b) :].any()  # columns of other streams' labels
-        assert batch.labels(n) == stream.labels
-
-
-def test_lockstep_without_a_model_score() -> None:
-    adapter = Adapter(torch.nn.Identity(), labels=(), memory=MemoryConfig(cells_per_label=2))
-    streams = [random_stream(seed, 15, ["a"], ["b", seed]) for seed in range(3)]
-    together = lockstep(adapter.streams(3), streams)
-    for n, (x, ys) in enumerate(streams):
-        for a, b in zip(together[n], run(adapter.stream(), x, ys), strict=True):
-            torch.testing.assert_close(a[: len(b)], b, rtol=0, atol=1e-6)
 
 
 @given(
@@ -97,23 +45,6 @@ def assert_same_row(before: dict[str, Any], after: dict[str, Any], n: int) -> No
         elif name.startswith("combiner.") and name != "combiner.missed":
             now = now[: len(was)]  # the rest was added for other streams
         assert torch.equal(was, now), name
-
-
-def test_predicting_is_pure_and_the_last_prediction_counts(adapter: Adapter) -> None:
-    x, ys = random_stream(31, 12, range(4), ["emu"])
-    batch, other = adapter.streams(3), adapter.streams(3)
-    for t in range(0, 12, 3):
-        before = snapshot(batch)
-        batch.predict(-x[t : t + 3])
-        batch.predict(x[t : t + 3])
-        after = snapshot(batch)
-        assert all(
-            torch.equal(before[k], after[k]) for k in before if isinstance(before[k], Tensor)
-        )
-        other.predict(x[t : t + 3])
-        for one in (batch, other):
-            one.observe(ys[t : t + 3])
-    assert torch.equal(batch.predict(x[:3]), other.predict(x[:3]))
 
 
 def test_labels_may_be_a_tensor_a_list_or_an_array() -> None:
