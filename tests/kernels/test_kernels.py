@@ -71,18 +71,6 @@ def compare(batch: StreamBatch, other: StreamBatch, x: Any, ys: list[Any]) -> No
             torch.testing.assert_close(mine[name], value, rtol=1e-4, atol=1e-5, msg=name)
 
 
-@kernel
-@pytest.mark.parametrize(
-    ("kind", "capacity", "margin"),
-    [("fixed", None, 1.0), ("dense", 2, math.inf), ("stream partition", 2, 1.0)],
-    ids=["fixed", "label", "stream"],
-)
-def test_streams_are_as_specified(kind: str, capacity: int | None, margin: float) -> None:
-    memory = MemoryConfig(capacity=capacity, margin=margin)
-    batch, other = (make_adapter(kind, memory).streams(N) for _ in range(2))
-    compare(batch, other, *random_stream(3, 4 * N, range(4), ["emu"]))
-
-
 class Again:
     """Work that is done once more, into what it left the first time."""
 
