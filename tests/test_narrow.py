@@ -148,18 +148,6 @@ def test_streams_say_the_same_saved_or_not(kind: str, cells: int, tmp_path: Path
     assert nbytes(stream) < nbytes(other)
 
 
-def test_streams_in_lockstep_are_those_on_their_own() -> None:
-    adapter = make_adapter("stream", NarrowMemoryConfig(margin=50.0))
-    batch, alone = adapter.streams(3), [adapter.stream() for _ in range(3)]
-    streams = [random_stream(seed, 15, range(4)) for seed in range(3)]
-    for t in range(15):
-        together = batch.predict(torch.stack([x[t] for x, _ in streams]))
-        for i, (x, y) in enumerate(streams):
-            assert torch.allclose(alone[i].predict(x[t]).probs, together[i], atol=1e-4)
-            alone[i].observe(y[t])
-        batch.observe([y[t] for _, y in streams])
-
-
 @pytest.mark.parametrize("cells", [1, 3])
 def test_a_memory_may_be_saved_with_one_width_and_restored_with_another(cells: int) -> None:
     options: dict[str, Any] = {"margin": 50.0, "cells_per_label": cells}

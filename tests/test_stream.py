@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from hypothesis import strategies as st
 from slow import OracleStream
 from strategies import configs, vectors
 from toys import (
-    KINDS,
     Bare,
     assert_same,
     make_adapter,
@@ -27,7 +25,7 @@ from toys import (
 )
 
 from labelmem import Adapter, MemoryConfig, Stream
-from labelmem.errors import InputError, ObserveError
+from labelmem.errors import ObserveError
 
 NEW = ["emu", ("place", 3)]
 
@@ -71,28 +69,6 @@ def test_a_prediction_does_not_change_later(adapter: Adapter) -> None:
     for was, now in zip(kept, (p.probs, p.theta, p.model_probs, p.memory_probs), strict=True):
         assert torch.equal(was, now)
     assert p.labels == labels and repr(stream.explain(p)) == why
-
-
-def test_predicting_is_pure(adapter: Adapter) -> None:
-    stream = warmed(adapter)
-    x = torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
-    with unchanged(stream):
-        first = [stream.predict(row).probs for row in x]
-        again = [stream.predict(row).probs for row in x]
-    for a, b in zip(first, again, strict=True):
-        assert torch.equal(a, b)
-
-
-def test_predictions_that_are_never_observed_leave_no_trace(kind: str) -> None:
-    x, ys = random_stream(2, 20, range(4), NEW)
-    quiet, curious = make_adapter(kind).stream(), make_adapter(kind).stream()
-    for t, y in enumerate(ys):
-        quiet.predict(x[t])
-        curious.predict(-x[t])
-        curious.predict(x[t])
-        quiet.observe(y)
-        curious.observe(y)
-        assert_same(snapshot(quiet), snapshot(curious))
 
 
 def test_the_input_is_copied() -> None:
@@ -161,41 +137,6 @@ def test_reset_is_a_new_stream(adapter: Adapter) -> None:
 # ---------------------------------------------------------------- late labels
 
 
-def test_observing_by_prediction_at_once_is_observing(kind: str) -> None:
-    x, ys = random_stream(4, 20, range(4), NEW)
-    plain, named = make_adapter(kind).stream(), make_adapter(kind).stream()
-    for t, y in enumerate(ys):
-        plain.predict(x[t])
-        plain.observe(y)
-        p = named.predict(x[t])
-        named.predict(-x[t])  # not the latest one any more
-        named.observe(y, prediction=p)
-        assert_same(snapshot(plain), snapshot(named))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("order", list(permutations(range(3)))[:5])
-def test_labels_that_come_late_in_any_order(kind: str, order: tuple[int, ...]) -> None:
-    adapter = make_adapter(kind)
-    adapter.backbone.model.double()
-    adapter.combiner = adapter.combiner  # takes the model's type over
-    stream, oracle = adapter.stream(), OracleStream.like(adapter)
-    x, ys = random_stream(5, 24, range(4), NEW)
-    x = x.double()
-    for start in range(0, 24, 3):
-        pending: list[Any] = []
-        for t in range(start, start + 3):
-            expected = oracle.predict(x[t])
-            p = stream.predict(x[t])
-            assert p.probs.tolist() == pytest.approx(expected["P"], abs=1e-9)
-            pending.append((p, oracle.lmn._step, x[t], ys[t]))
-        for i in order:
-            p, step, xt, y = pending[i]
-            stream.observe(y, prediction=p)
-            oracle.observe_late(step, xt, y)
-    assert stream.labels == oracle.lmn.labels and stream.observed == 24
-
-
 def test_a_very_late_label_in_a_stream_with_many_new_ones(adapter: Adapter) -> None:
     # The first prediction knows four labels; by the time its label comes the stream knows nine.
     stream = adapter.stream()
@@ -208,22 +149,6 @@ def test_a_very_late_label_in_a_stream_with_many_new_ones(adapter: Adapter) -> N
     stream.observe("new 3", prediction=second)
     assert stream.labels[-1] == "later still" and stream.observed == 14
     assert float(stream.predict(torch.ones(3)).probs.sum()) == pytest.approx(1.0, abs=1e-6)
-
-
-def test_each_prediction_is_observed_once_and_by_its_own_stream(adapter: Adapter) -> None:
-    stream, other = warmed(adapter), warmed(adapter)
-    with unchanged(stream), pytest.raises(ObserveError, match="call predict"):
-        stream.observe(0)
-    p = stream.predict(torch.ones(3))
-    with unchanged(other), pytest.raises(ObserveError, match="another stream"):
-        other.observe(0, prediction=p)
-    stream.observe("emu")
-    with unchanged(stream), pytest.raises(ObserveError, match="observed already"):
-        stream.observe("emu", prediction=p)
-    with unchanged(stream), pytest.raises(ObserveError, match="call predict"):
-        stream.observe("emu")
-    with unchanged(stream), pytest.raises(InputError, match=r"got a Tensor.*Prediction"):
-        stream.observe("emu", prediction=p.probs)  # type: ignore[arg-type]
 
 
 # ---------------------------------------------------------------- saving
