@@ -11,6 +11,7 @@ from conformance.ways import BATCH_WAYS, STREAM_WAYS, WAYS, Way
 
 _WAYS = {"way": WAYS, "stream_way": STREAM_WAYS, "batch_way": BATCH_WAYS}
 _WAYS["following_way"] = [way for way in WAYS if way.follows]
+_WAYS["other_way"], _WAYS["other_stream_way"] = WAYS[1:], STREAM_WAYS[1:]
 _WAYS["exact_way"] = [way for way in STREAM_WAYS if way.exact]
 
 
@@ -22,7 +23,8 @@ def can_take(way: Way, form: Form) -> bool:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A ``stream_way`` gives every user a stream of his own, a ``batch_way`` a row of a batch.
 
-    A module whose ``ONLY`` names forms is run for these alone.
+    The others are those apart from the reference, which is compared with itself only where that
+    says something. A module whose ``ONLY`` names forms is run for these alone.
     """
     way = next((name for name in _WAYS if name in metafunc.fixturenames), None)
     if way is not None and "form" in metafunc.fixturenames:

@@ -38,11 +38,11 @@ def cells_of(why: Explanation) -> list[tuple[Any, ...]]:
     return sorted(rows, key=lambda row: (row[0], *(round(value, 3) for value in row[1:])))
 
 
-def test_explanations_are_those_of_the_reference(stream_way: Way, form: Form) -> None:
+def test_explanations_are_those_of_the_reference(other_stream_way: Way, form: Form) -> None:
     atol = 10 * form.atol
     expected = expected_explanations(form)
     assert any(len(why.cells) for step in expected for why in step)
-    for mine, theirs in zip(explanations(stream_way, form), expected, strict=True):
+    for mine, theirs in zip(explanations(other_stream_way, form), expected, strict=True):
         for a, b in zip(mine, theirs, strict=True):
             assert (a.label, a.theta is None) == (b.label, b.theta is None)
             for name in ("probability", "theta", "model_share", "memory_share"):

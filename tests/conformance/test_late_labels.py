@@ -51,9 +51,9 @@ def expected_run(form: Form) -> tuple[list[Output], dict[str, Tensor]]:
     return outputs, tensors(stream)
 
 
-def test_late_labels_are_learned_as_by_the_reference(stream_way: Way, form: Form) -> None:
+def test_late_labels_are_learned_as_by_the_reference(other_stream_way: Way, form: Form) -> None:
     expected, state = expected_run(form)
-    outputs, stream = late_run(stream_way, form)
+    outputs, stream = late_run(other_stream_way, form)
     for output, right in zip(outputs, expected, strict=True):
         assert_close(output, right, form.atol)
     for name, x in tensors(stream).items():

@@ -11,8 +11,8 @@ from conformance.oracles import oracle_run
 from conformance.ways import REFERENCE, Way
 
 
-def test_steps_are_those_of_the_reference(way: Way, form: Form) -> None:
-    found = run_users(way.users(form.build(**way.options), len(form.users)), form.users)
+def test_steps_are_those_of_the_reference(other_way: Way, form: Form) -> None:
+    found = run_users(other_way.users(form.build(**other_way.options), len(form.users)), form.users)
     for mine, theirs in zip(found, reference_run(form), strict=True):
         for output, expected in zip(mine, theirs, strict=True):
             assert_close(output, expected, form.atol)
@@ -46,7 +46,7 @@ def test_predicting_is_pure(way: Way, form: Form) -> None:
     adapter, recorded = form.build(**way.options), form.users[:2]
     quiet, curious = (way.users(adapter, 2) for _ in range(2))
     atol = 0 if way.exact else form.atol
-    for t in range(min(len(y) for _, y in recorded)):
+    for t in range(5):
         X, Y = [x[t] for x, _ in recorded], [y[t] for _, y in recorded]
         curious.predict([form.any_input] * 2)
         first, again = curious.predict(X), curious.predict(X)
