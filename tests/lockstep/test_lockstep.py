@@ -298,7 +298,7 @@ def test_keys_are_looked_through(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("register", ["register_forward_hook", "register_forward_pre_hook"])
 @pytest.mark.parametrize("deep", [False, True])
 def test_hooks_of_the_user_are_called_in_every_step(
-    graphs: list[Listed], register: str, deep: bool
+    graphs: list[OperationList], register: str, deep: bool
 ) -> None:
     model, calls = nn.Sequential(nn.Sequential(nn.Linear(3, 5)), nn.Linear(5, 4)), []
     watched = model[0][0] if deep else model
@@ -327,13 +327,13 @@ def test_hooks_of_the_user_are_called_in_every_step(
     assert steps(batch) == [0, 0, 0] and len(graphs) <= made + 2
 
 
-def test_hooks_on_a_combiner_are_called_too(graphs: list[Listed]) -> None:
+def test_hooks_on_a_combiner_are_called_too(graphs: list[OperationList]) -> None:
     combiner = random_combiner()
     combiner.register_forward_pre_hook(lambda *_: None)
     assert Adapter(Stateless(), combiner=combiner).streams(N)._recorded is None
 
 
-def test_what_was_recorded_ends_with_the_adapter(graphs: list[Listed]) -> None:
+def test_what_was_recorded_ends_with_the_adapter(graphs: list[OperationList]) -> None:
     _, batch, x, _ = two_steps()
     batch.predict(x)
     batch.method.close()  # type: ignore[attr-defined]
@@ -341,7 +341,7 @@ def test_what_was_recorded_ends_with_the_adapter(graphs: list[Listed]) -> None:
         batch.predict(x)
 
 
-def test_a_changed_combiner_is_not_passed_over(graphs: list[Listed]) -> None:
+def test_a_changed_combiner_is_not_passed_over(graphs: list[OperationList]) -> None:
     _, batch, x, _ = two_steps(combiner=0.5)
     batch.method.combiner = 1.0  # type: ignore[attr-defined]
     batch.predict(x)
