@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from labelmem.demo.curves import by_meeting, by_position, difference, growth, labels_met, smooth
+from labelmem.demo.curves import by_meeting, by_position, difference
 from labelmem.demo.trace import Trace
 
 
@@ -18,7 +18,6 @@ def made_up(seed: int, users: int = 30, known: int = 5) -> Trace:
         trace.label[user, :length] = rng.integers(9, size=length)
         trace.new[user, :length] = trace.label[user, :length] >= known
         trace.hit[user, :length] = rng.random(length) < 0.4
-        trace.cells[user, :length] = np.arange(length)
     return trace
 
 
@@ -48,29 +47,6 @@ def test_accuracy_by_meeting_counts_earlier_examples() -> None:
     enough = [n for n in range(4) if len(tally.get(n, [])) >= 10]
     assert x == enough
     assert y == pytest.approx([np.mean(tally[n]) for n in enough])
-
-
-def test_labels_met_before_each_step() -> None:
-    trace = made_up(2)
-    met = labels_met(trace)
-    for own, labels in zip(met, trace.label, strict=True):
-        for t, label in enumerate(labels):
-            if math.isnan(label):
-                assert math.isnan(own[t])
-            else:
-                assert own[t] == len(set(labels[:t]))
-
-
-def test_growth_goes_as_far_as_half_of_the_users() -> None:
-    trace = made_up(3)
-    x, y = growth(trace.cells)
-    assert x == y  # every user has t cells at step t
-    left = (~np.isnan(trace.cells)).sum(axis=0)
-    assert left[len(x) - 1] >= 15 and (len(x) == len(left) or left[len(x)] < 15)
-
-
-def test_smoothing_keeps_constants() -> None:
-    assert smooth([2.0] * 9, width=5) == [2.0] * 9
 
 
 @pytest.mark.parametrize("new", [True, False])

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from labelmem.bootstrap import interval, resampled
 from labelmem.demo.trace import Array, Trace
 from labelmem.render.tables import Estimate
 
-__all__ = ["by_meeting", "by_position", "difference", "growth", "labels_met", "smooth"]
+__all__ = ["by_meeting", "by_position", "difference"]
 
 Curve = tuple[list[float], list[float]]
 
@@ -41,36 +40,6 @@ def by_meeting(trace: Trace, most: int = 8) -> Curve:
             x.append(float(times))
             y.append(float(trace.hit[there].mean()))
     return x, y
-
-
-def growth(values: Array) -> Curve:
-    """The mean over users at each step, as far as at least half of them have come."""
-    running = ~np.isnan(values)
-    steps = int((running.mean(axis=0) >= 0.5).sum())
-    return [float(t) for t in range(steps)], np.nanmean(values[:, :steps], axis=0).tolist()
-
-
-def labels_met(trace: Trace) -> Array:
-    """How many different labels each user has shown before each step."""
-    met = np.full(trace.label.shape, np.nan)
-    for user, labels in enumerate(trace.label):
-        length = int((~np.isnan(labels)).sum())
-        first = [label not in labels[:t] for t, label in enumerate(labels[:length])]
-        met[user, :length] = np.cumsum(first) - first
-    return met
-
-
-def smooth(values: npt.ArrayLike, width: int = 7) -> list[float]:
-    """A running mean over ``width`` steps, shorter at the ends.
-
-    Examples
-    --------
-    >>> smooth([0, 3, 0], width=3)
-    [1.5, 1.0, 1.5]
-    """
-    x = np.asarray(values, dtype=np.float64)
-    reach = width // 2
-    return [float(x[max(0, t - reach) : t + reach + 1].mean()) for t in range(len(x))]
 
 
 def difference(ours: Trace, theirs: Trace, new: bool, seed: int = 0) -> Estimate:

@@ -1,26 +1,16 @@
-"""What one sees, said in sentences that are made from the figures and from nothing else."""
+"""What the figures show, in sentences that are made from the figures and from nothing else."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from labelmem.demo.curves import Curve, difference, growth, labels_met
+from labelmem.demo.curves import Curve, difference
 from labelmem.demo.explained import Explained
-from labelmem.demo.run import MethodResult, TaskResult
-from labelmem.render.tables import Estimate
+from labelmem.demo.run import TaskResult
 
-__all__ = [
-    "along_the_stream",
-    "by_meeting_sees",
-    "cost_sees",
-    "explained_sees",
-    "growth_sees",
-    "theta_sees",
-    "verdict",
-]
+__all__ = ["along_the_stream", "by_meeting_sees", "explained_sees", "verdict"]
 
 
 def verdict(done: TaskResult) -> list[str]:
@@ -32,32 +22,29 @@ def verdict(done: TaskResult) -> list[str]:
         ours, theirs = lmn.result.metrics[key], static.result.metrics[key]
         if not math.isnan(ours):
             gap = difference(lmn.trace, static.trace, new)
+            size = "a clear gain" if gap.low > 0 else "a clear loss" if gap.high < 0 else ""
             sentences.append(
                 f"On {word} labels LMN is right {ours:.1%} of the time, the model alone "
-                f"{theirs:.1%}: {_compared(gap)}."
+                f"{theirs:.1%}: {100 * gap.value:+.1f} points (95% interval {100 * gap.low:+.1f} "
+                f"to {100 * gap.high:+.1f}), {size or 'no clear change'}."
             )
-    others = [method for method in done.methods if method.name != "lmn"]
-    sentences.append(_against_best(lmn, others, "log_perplexity", "log-perplexity", low=True))
-    sentences.append(_against_best(lmn, others, "mrr", "MRR", low=False))
-    return sentences
+    return [*sentences, *(_against_best(done, key) for key in ("log_perplexity", "mrr"))]
 
 
-def along_the_stream(done: TaskResult, curves: Mapping[str, Curve]) -> str:
+def along_the_stream(lmn: Curve, static: Curve) -> str:
     """How accuracy changes from the first part of the streams to their second half."""
-    said = []
-    for name in ("lmn", "static"):
-        _, y = curves[name]
-        said.append((y[0], float(np.mean(y[len(y) // 2 :]))))
-    (first, later), (alone_first, alone_later) = said
+    (first, later), (alone_first, alone_later) = (
+        (y[0], float(np.mean(y[len(y) // 2 :]))) for _, y in (lmn, static)
+    )
     return (
         f"LMN goes from {first:.0%} in the first part of the streams to {later:.0%} in their "
         f"second half; the model alone from {alone_first:.0%} to {alone_later:.0%}."
     )
 
 
-def by_meeting_sees(done: TaskResult, curve: Curve) -> str:
+def by_meeting_sees(lmn: Curve) -> str:
     """What a few examples of a new label are worth to LMN."""
-    x, y = curve
+    x, y = lmn
     if len(x) < 2:
         return "There are too few new labels here to tell."
     return (
@@ -66,82 +53,25 @@ def by_meeting_sees(done: TaskResult, curve: Curve) -> str:
     )
 
 
-def theta_sees(done: TaskResult) -> str:
-    """How far the memory is trusted, early and late."""
-    theta = done["lmn"].trace.theta
-    tenth = max(1, theta.shape[1] // 10)
-    early, late = np.nanmean(theta[:, :tenth]), np.nanmean(theta[:, -tenth:])
-    low, high = np.nanquantile(theta, [0.1, 0.9])
-    meaning = (
-        "Theta is the belief that the next label is one in memory, which are left to the memory; "
-        "the model speaks for the others."
-        if done.task.memory_of.get("partition")
-        else "Theta is the weight of the memory: 0 is the model alone, 1 the memory alone."
-    )
-    return (
-        f"{meaning} Over all users it averages {early:.2f} in the first tenth of the streams and "
-        f"{late:.2f} in the last; eight of ten values lie between {low:.2f} and {high:.2f}. The "
-        "curves are running means over 7 steps."
-    )
-
-
-def growth_sees(done: TaskResult) -> str:
-    """How large a memory becomes."""
-    trace = done["lmn"].trace
-    steps, cells = growth(trace.cells)
-    last = trace.cells[:, int(steps[-1])]
-    _, met = growth(labels_met(trace))
-    return (
-        f"After {steps[-1]:.0f} labels a user's memory holds {cells[-1]:.1f} cells on average, "
-        f"from {np.nanmin(last):.0f} to {np.nanmax(last):.0f}. Users have shown {met[-1]:.1f} "
-        "different labels by then: a label owns one cell here, however often it comes."
-    )
-
-
-def cost_sees(done: TaskResult) -> str:
-    """What the best accuracy costs."""
-    lmn, static = done["lmn"], done["static"]
-    best = max(done.methods, key=lambda method: method.result.metrics["accuracy"])
-    return (
-        f"LMN takes {lmn.us_per_step:.0f} µs per step, {lmn.us_per_step - static.us_per_step:.0f} "
-        f"more than the model alone. The most accurate method here is {best.title} "
-        f"({best.result.metrics['accuracy']:.1%})."
-    )
-
-
 def explained_sees(seen: Explained) -> str:
     """Who said what about one input."""
     why = seen.explanation
     right = "which is right" if why.label == seen.truth else f"but it was {seen.truth}"
-    own = next((cell for cell in why if cell.label == why.label), None)
-    behind = "No cell of this label is in memory."
-    if own is not None:
-        behind = (
-            f"The cell of {why.label} was written {len(seen.written)} times before and carries "
-            f"{own.share:.0%} of what the memory reads."
-        )
     return (
         f"Step {seen.step} of one test user. The model alone would say {seen.model_label} "
-        f"({max(seen.model_probs):.0%}). LMN says {why.label} with {why.probability:.0%}, {right}: "
-        f"{why.memory_share:.0%} of that comes from the memory, {why.model_share:.0%} from the "
-        f"model. {behind}"
+        f"({seen.model_probability:.0%}). LMN says {why.label} with {why.probability:.0%}, "
+        f"{right}: {why.memory_share:.0%} of that comes from the memory, {why.model_share:.0%} "
+        "from the model."
     )
 
 
-def _compared(gap: Estimate) -> str:
-    points = [f"{100 * value:+.1f}" for value in (gap.value, gap.low, gap.high)]
-    word = "a clear gain" if gap.low > 0 else "a clear loss" if gap.high < 0 else "no clear change"
-    return f"{points[0]} points (95% interval {points[1]} to {points[2]}), {word}"
-
-
-def _against_best(
-    lmn: MethodResult, others: Sequence[MethodResult], key: str, title: str, low: bool
-) -> str:
-    pick = min if low else max
-    best = pick(others, key=lambda method: method.result.metrics[key])
-    ours, theirs = lmn.result.metrics[key], best.result.metrics[key]
-    ahead = ours < theirs if low else ours > theirs
+def _against_best(done: TaskResult, key: str) -> str:
+    title, sign = ("log-perplexity", -1) if key == "log_perplexity" else ("MRR", 1)
+    others = [method for method in done.methods if method.name != "lmn"]
+    best = max(others, key=lambda method: sign * method.result.metrics[key])
+    ours, theirs = done["lmn"].result.metrics[key], best.result.metrics[key]
+    ahead = "ahead of" if sign * ours > sign * theirs else "behind or level with"
     return (
-        f"In {title} LMN is {'ahead of' if ahead else 'behind or level with'} the best of the "
-        f"others, {best.title}: {ours:.3f} against {theirs:.3f}."
+        f"In {title} LMN is {ahead} the best of the others, {best.title}: "
+        f"{ours:.3f} against {theirs:.3f}."
     )
