@@ -3,7 +3,6 @@ from __future__ import annotations
 import itertools
 import math
 import sys
-from pathlib import Path
 
 import matplotlib
 import pytest
@@ -18,10 +17,7 @@ from labelmem.render.plots import (
     Series,
     _apart,
     _inside,
-    bars,
     lines,
-    points,
-    save_png,
     to_svg,
 )
 
@@ -39,12 +35,11 @@ def series(length: int = 5) -> list[Series]:
 def figures() -> list[Figure]:
     return [
         lines(series(), Axis("time"), Axis("accuracy", percent=True)),
-        points(series(), Axis("cost", log=True), Axis("accuracy")),
-        bars(["7", "8"], series(2), Axis("digit"), Axis("probability", span=(0, 1))),
+        lines(series(), Axis("cost", log=True), Axis("accuracy", span=(0, 1))),
     ]
 
 
-@pytest.mark.parametrize("kind", range(3))
+@pytest.mark.parametrize("kind", range(2))
 def test_text_is_text_and_every_series_is_named(kind: int) -> None:
     svg = to_svg(figures()[kind])
     for name in NAMES:
@@ -57,19 +52,13 @@ def test_the_same_figure_gives_the_same_bytes() -> None:
     assert [to_svg(f) for f in figures()] == [to_svg(f) for f in figures()]
 
 
-def test_no_global_state_is_left_behind(tmp_path: Path) -> None:
+def test_no_global_state_is_left_behind() -> None:
     before = dict(matplotlib.rcParams)
     had_pyplot = "matplotlib.pyplot" in sys.modules
     for figure in figures():
         to_svg(figure)
-        save_png(figure, tmp_path / "plot.png", dpi=40)
     assert dict(matplotlib.rcParams) == before
     assert ("matplotlib.pyplot" in sys.modules) == had_pyplot
-
-
-def test_a_png_is_written(tmp_path: Path) -> None:
-    save_png(figures()[0], tmp_path / "plot.png", dpi=40)
-    assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_names_stand_beside_the_ends_in_their_order() -> None:
@@ -79,7 +68,7 @@ def test_names_stand_beside_the_ends_in_their_order() -> None:
 
 
 def test_percent_and_few_decades() -> None:
-    figure = points(series(), Axis("cost", log=True, span=(3, 60)), Axis("a", percent=True))
+    figure = lines(series(), Axis("cost", log=True, span=(3, 60)), Axis("a", percent=True))
     svg = to_svg(figure)
     for written in (">5<", ">10<", ">50<", ">20%<"):
         assert written in svg

@@ -1,6 +1,6 @@
 """The plots of all reports, by matplotlib without any global state.
 
-Every function returns a figure; :func:`to_svg` and :func:`save_png` turn it into something to show.
+A plot is a figure; :func:`to_svg` turns it into something to show.
 Series are told apart by dashes or markers as well as colours, and named where they end rather than
 in a legend that lies over them.
 """
@@ -10,21 +10,27 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from labelmem.errors import MissingExtraError
-from labelmem.render.naming import beside
 from labelmem.render.palette import GRID, INK, MUTED, Look
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Axis", "Series", "bars", "lines", "paths", "points", "save_png", "to_svg"]
+__all__ = [
+    "Axis",
+    "Series",
+    "canvas",
+    "inside_height",
+    "limit",
+    "lines",
+    "style",
+    "to_svg",
+    "weight",
+]
 
 _STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",  # text stays text: it can be searched, read aloud and recoloured
@@ -48,7 +54,6 @@ _STYLE: dict[Any, Any] = {
     "savefig.facecolor": "none",
 }
 
-_WIDTH = 330.0  # about how wide the inside of a plot is, in points
 _AROUND, _LINE = 0.85, 0.22  # what lies above and below the inside, and a name's line, in inches
 
 
@@ -79,87 +84,20 @@ class Axis:
 
 def lines(series: Sequence[Series], x: Axis, y: Axis) -> Figure:
     """Curves over time or position, each named at its right end; many need a higher figure."""
-    with _style():
-        figure, axes = _canvas(x, y, names=len(series))
+    with style():
+        figure, axes = canvas(x, y, names=len(series))
         for one in series:
             axes.plot(
                 one.x,
                 one.y,
                 color=one.look.hex,
                 linestyle=one.look.dash,
-                linewidth=_weight(one, (0.9, 1.6, 2.4)),
-                zorder=_weight(one, (1.5, 2, 3)),
+                linewidth=weight(one, (0.9, 1.6, 2.4)),
+                zorder=weight(one, (1.5, 2, 3)),
             )
         axes.margins(x=0)
-        _limit(axes, x, y)
+        limit(axes, x, y)
         _name_ends(figure, axes, [one for one in series if len(one.x)])
-    return figure
-
-
-def paths(series: Sequence[Series], x: Axis, y: Axis) -> Figure:
-    """Curves in a plane that end anywhere, and so are named in a legend; one point is a mark."""
-    with _style():
-        figure, axes = _canvas(x, y)
-        for one in series:
-            alone = len(one.x) == 1
-            axes.plot(
-                one.x,
-                one.y,
-                color=one.look.hex,
-                linestyle="" if alone else one.look.dash,
-                marker=one.look.marker if alone else "",
-                markersize=9,
-                linewidth=_weight(one, (0.9, 1.6, 2.4)),
-                zorder=_weight(one, (1.5, 2, 3)),
-                label=one.name,
-            )
-        axes.margins(0.05)
-        _limit(axes, x, y)
-        axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
-    return figure
-
-
-def points(series: Sequence[Series], x: Axis, y: Axis) -> Figure:
-    """One mark for each series (its first point), named beside it."""
-    with _style():
-        figure, axes = _canvas(x, y, names=len(series))
-        for one in series:
-            axes.plot(
-                one.x[:1],
-                one.y[:1],
-                one.look.marker,
-                color=one.look.hex,
-                markersize=_weight(one, (6, 8, 10)),
-                zorder=_weight(one, (1.5, 2, 3)),
-            )
-        axes.margins(x=0.12, y=0.12)
-        _limit(axes, x, y)
-        _name_points(figure, axes, series)
-    return figure
-
-
-def bars(categories: Sequence[str], series: Sequence[Series], x: Axis, y: Axis) -> Figure:
-    """Bars side by side for each category; ``y`` of a series has one value for each."""
-    with _style():
-        figure, axes = _canvas(x, y)
-        width = 0.8 / len(series)
-        at = np.arange(len(categories))
-        for i, one in enumerate(series):
-            offset = (i - (len(series) - 1) / 2) * width
-            axes.bar(at + offset, one.y, width * 0.92, color=one.look.hex, label=one.name)
-        axes.set_xticks(at, categories)
-        axes.grid(axis="x", visible=False)
-        _limit(axes, Axis(x.label), y)
-        # Above the axes, opposite their name, where no bar can reach.
-        axes.legend(
-            loc="lower right",
-            bbox_to_anchor=(1, 1),
-            ncols=len(series),
-            frameon=False,
-            handlelength=1,
-            columnspacing=1.2,
-            borderaxespad=0.2,
-        )
     return figure
 
 
@@ -172,26 +110,13 @@ def to_svg(figure: Figure, ground: str = "none") -> str:
 
     out = io.StringIO()
     nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-    with _style():
+    with style():
         FigureCanvasSVG(figure)
         figure.savefig(out, format="svg", metadata=nothing, facecolor=ground)
     return out.getvalue()
 
 
-def save_png(figure: Figure, path: str | Path, dpi: int = 160) -> None:
-    """Write the figure as a PNG on white ground."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-
-    from labelmem.storage import write_file
-
-    out = io.BytesIO()
-    with _style():
-        FigureCanvasAgg(figure)
-        figure.savefig(out, format="png", dpi=dpi, facecolor="white")
-    write_file(path, out.getvalue())
-
-
-def _style() -> Any:
+def style() -> Any:
     """Our settings, for as long as a figure is being drawn."""
     try:
         import matplotlib
@@ -202,7 +127,8 @@ def _style() -> Any:
     return matplotlib.rc_context(_STYLE)
 
 
-def _canvas(x: Axis, y: Axis, names: int = 0) -> tuple[Figure, Axes]:
+def canvas(x: Axis, y: Axis, names: int = 0) -> tuple[Figure, Axes]:
+    """An empty plot with its axes named, high enough for so many names one above another."""
     from matplotlib.figure import Figure
 
     height = max(3.4, _AROUND + names * _LINE)
@@ -215,7 +141,8 @@ def _canvas(x: Axis, y: Axis, names: int = 0) -> tuple[Figure, Axes]:
     return figure, axes
 
 
-def _limit(axes: Axes, x: Axis, y: Axis) -> None:
+def limit(axes: Axes, x: Axis, y: Axis) -> None:
+    """Scale, ends and numbers of both axes; call it once all is drawn."""
     from matplotlib.ticker import FuncFormatter, LogLocator
 
     for axis, wanted in ((axes.xaxis, x), (axes.yaxis, y)):
@@ -232,12 +159,12 @@ def _limit(axes: Axes, x: Axis, y: Axis) -> None:
             axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
 
 
-def _inside_height(figure: Figure) -> float:
+def inside_height(figure: Figure) -> float:
     """About how high the inside of a plot is, in points."""
     return float(72 * (figure.get_figheight() - _AROUND))
 
 
-def _weight(one: Series, weights: tuple[float, float, float]) -> float:
+def weight(one: Series, weights: tuple[float, float, float]) -> float:
     """The first of three weights for a faint series, the last for a strong one."""
     return weights[0 if one.faint else 2 if one.strong else 1]
 
@@ -246,7 +173,7 @@ def _name_ends(figure: Figure, axes: Axes, series: Sequence[Series]) -> None:
     """Write each name beside the end of its curve, apart from the others."""
     low, high = axes.get_ylim()
     heights = [(one.y[-1] - low) / (high - low) for one in series]
-    line = (16 if len(series) < 8 else 11.5) / _inside_height(figure)
+    line = (16 if len(series) < 8 else 11.5) / inside_height(figure)
     gap = min(line, 1 / max(1, len(series) - 1))
     for one, end, height in zip(series, heights, _inside(_apart(heights, gap), gap), strict=True):
         if abs(height - end) > gap / 4:  # a name that had to move is led back to its curve
@@ -266,30 +193,7 @@ def _name_ends(figure: Figure, axes: Axes, series: Sequence[Series]) -> None:
             textcoords="offset points",
             va="center",
             color=one.look.hex,
-            fontsize=_weight(one, (9, 11, 11)),
-            fontweight="bold" if one.strong else "normal",
-        )
-
-
-def _name_points(figure: Figure, axes: Axes, series: Sequence[Series]) -> None:
-    """Write each name beside its mark, where it covers nothing."""
-    axes.autoscale_view()
-    order = sorted(series, key=lambda one: (not one.strong, one.faint))
-    to_axes = axes.transData + axes.transAxes.inverted()
-    places = [to_axes.transform((one.x[0], one.y[0])) for one in order]
-    frame = _WIDTH, _inside_height(figure)
-    marks = [(float(x) * frame[0], float(y) * frame[1]) for x, y in places]
-    boxes = beside(marks, [one.name for one in order], frame)
-    for one, mark, box in zip(order, marks, boxes, strict=True):
-        axes.annotate(
-            one.name,
-            xy=(one.x[0], one.y[0]),
-            xytext=(box.x - mark[0], box.y - mark[1]),
-            textcoords="offset points",
-            ha="center",
-            va="center",
-            color=one.look.hex,
-            fontsize=_weight(one, (9, 11, 11)),
+            fontsize=weight(one, (9, 11, 11)),
             fontweight="bold" if one.strong else "normal",
         )
 

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from labelmem.errors import StorageError
-from labelmem.render.plots import save_png, to_svg
+from labelmem.render.plots import to_svg
 from labelmem.render.tables import Estimate
 from labelmem.storage import write_file
 from labelmem_paper.report.image_plots import image_drawings
+from labelmem_paper.report.marks import save_png
 from labelmem_paper.report.result_markdown import full_markdown_of
 from labelmem_paper.report.result_page import page_of
 from labelmem_paper.report.result_plots import drawings_of, memory_of, position_of

@@ -4,8 +4,7 @@ import itertools
 import random
 
 import pytest
-
-from labelmem.render.naming import MARK, Box, beside
+from labelmem_paper.report.naming import MARK, Box, beside
 
 FRAME = (330.0, 180.0)
 
