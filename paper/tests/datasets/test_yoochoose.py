@@ -86,8 +86,7 @@ def test_line_numbers_go_on_across_blocks(
     write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from labelmem_paper.datasets import tables
-
-    from labelmem.logs.opening import read_blocks
+    from labelmem_paper.datasets.opening import read_blocks
 
     monkeypatch.setattr(tables, "read_blocks", lambda path, member: read_blocks(path, member, 100))
     write("yoochoose-clicks.dat", CLICKS.encode() + b"4,2014-04-07T10:50:00.000Z,1\n")

@@ -13,8 +13,9 @@ from labelmem.logs.adapting import ABREAST, STEPS, Adaptation, Source, earlier_r
 from labelmem.logs.fit_command import digest_of
 from labelmem.logs.folder import Fitted, load_fitted
 from labelmem.logs.log import Log, read_log
+from labelmem.logs.opening import opened
 from labelmem.logs.problems import Policy
-from labelmem.logs.rows import Columns, opened
+from labelmem.logs.rows import Columns
 from labelmem.logs.scores import COLUMNS, figures_of
 from labelmem.logs.states import Run, States
 from labelmem.logs.summary import summary_of

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from labelmem.errors import DataError, MissingExtraError
-from labelmem.logs.opening import open_binary
+from labelmem.logs.opening import opened
 from labelmem.logs.problems import Problems
 
-__all__ = ["Columns", "Format", "format_of", "opened", "parquet_file", "read_rows"]
+__all__ = ["Columns", "Format", "format_of", "parquet_file", "read_rows"]
 
 Format = Literal["csv", "jsonl", "parquet"]
 Row = tuple[int, Any, Any, Any]
@@ -63,18 +63,11 @@ def format_of(path: Path) -> Format:
         start = stream.read(64).lstrip()
     if start.startswith(b"PAR1"):
         return "parquet"
+    if start.startswith(b"PK"):
+        raise DataError(f"{path} is a zip archive; unpack it, or pack it as .gz or .xz")
     if start.startswith(b"["):
         raise DataError(f"{path} is one JSON array; expected one JSON object in each line")
     return "jsonl" if start.startswith(b"{") else "csv"
-
-
-def opened(path: Path) -> Any:
-    """The file's unpacked bytes, or an error that says what is the matter."""
-    if not path.exists():
-        raise DataError(f"there is no file {path}; check the path")
-    if path.is_dir():
-        raise DataError(f"{path} is a folder; expected a CSV, JSON Lines or Parquet file")
-    return open_binary(path)
 
 
 def read_rows(path: Path, columns: Columns, problems: Problems) -> Iterator[Row]:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from labelmem.logs.opening import damaged, unpacking
 from labelmem_paper.datasets.layout import Arrays
+from labelmem_paper.datasets.opening import damaged, unpacking
 
 __all__ = ["load_arrays"]
 

@@ -11,10 +11,10 @@ import numpy as np
 
 from labelmem.config import check_limits
 from labelmem.errors import DataError
-from labelmem.logs.opening import read_all
 from labelmem.split import Split
 from labelmem_paper.datasets.intents import Intents
 from labelmem_paper.datasets.layout import Arrays, Dataset, Layout
+from labelmem_paper.datasets.opening import read_all
 from labelmem_paper.datasets.prepared import as_integers, as_names
 from labelmem_paper.datasets.problems import malformed
 from labelmem_paper.datasets.source import Source

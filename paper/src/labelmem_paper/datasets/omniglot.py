@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from labelmem.errors import ConfigError, DataError
-from labelmem.logs.opening import unpacking
 from labelmem_paper.datasets.archive import load_arrays
 from labelmem_paper.datasets.images import Images, shrink
 from labelmem_paper.datasets.layout import Arrays, Dataset, Layout
+from labelmem_paper.datasets.opening import unpacking
 from labelmem_paper.datasets.png import read_png
 from labelmem_paper.datasets.prepared import as_integers, as_names
 from labelmem_paper.datasets.source import Source

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from labelmem.errors import DataError
-from labelmem.logs.opening import unpacking
 from labelmem_paper.datasets.delimited import Table
+from labelmem_paper.datasets.opening import unpacking
 from labelmem_paper.datasets.problems import malformed
 from labelmem_paper.datasets.timestamps import dates_and_times
 

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from labelmem.errors import DataError
-from labelmem.logs.opening import read_blocks
 from labelmem_paper.datasets.delimited import Table
+from labelmem_paper.datasets.opening import read_blocks
 from labelmem_paper.datasets.problems import malformed
 
 __all__ = ["read_columns", "read_tables"]

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from labelmem.config import check_limits
 from labelmem.errors import ConfigError, DataError
-from labelmem.logs.opening import read_all
 from labelmem_paper.datasets.layout import Arrays, Dataset, Layout
+from labelmem_paper.datasets.opening import read_all
 from labelmem_paper.datasets.problems import malformed
 from labelmem_paper.datasets.text import as_text, encode, text_arrays
 

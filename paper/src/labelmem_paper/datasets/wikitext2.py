@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 
 from labelmem.errors import DataError
-from labelmem.logs.opening import read_all
 from labelmem_paper.datasets.layout import Arrays, Dataset, Layout
+from labelmem_paper.datasets.opening import read_all
 from labelmem_paper.datasets.problems import malformed
 from labelmem_paper.datasets.text import as_text, encode, text_arrays
 
