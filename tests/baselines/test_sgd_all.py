@@ -170,20 +170,6 @@ def test_the_first_weights_are_shared_not_copied() -> None:
     assert state.weights["head.weight"].untyped_storage().nbytes() == 4 * 4 * 5
 
 
-def test_the_row_of_a_new_label_may_start_elsewhere() -> None:
-    x = torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
-    model = Stateless()
-    for decay in (0.0, 1 - 1e-7):  # all the way back, too, is where it started
-        method = SGDAll(model, options=SGDAllOptions(lr=0.0, decay=decay))
-        stream = method.starting_rows_at(torch.full((5,), 0.3), torch.tensor(0.3)).stream()
-        for row in x:
-            probs = stream.predict(row).probs
-            stream.observe("new")
-        h = model.features(x[-1])[0]
-        logits = torch.cat([model.head(h), (0.3 * h.sum() + 0.3)[None]])
-        torch.testing.assert_close(torch.as_tensor(probs), torch.softmax(logits, dim=0))
-
-
 def test_it_learns_what_the_model_does_not_know() -> None:
     x, ys = random_stream(0, 150, [0], ["one"])
     probs = run(SGDAll(Stateless(labels=1), options=SGDAllOptions(lr=0.2)).stream(), x, ys)
@@ -203,13 +189,8 @@ def pictured(bias: bool = True) -> nn.Sequential:
     return model.double()
 
 
-@pytest.mark.parametrize("way", ["own", "vmap"])
 @pytest.mark.parametrize("bias", [True, False], ids=["bias", "no bias"])
-def test_streams_together_are_streams_alone(
-    bias: bool, way: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if way == "vmap":
-        monkeypatch.setattr(module, "known_parts", lambda model, x: None)
+def test_streams_together_are_streams_alone(bias: bool) -> None:
     generator = torch.Generator().manual_seed(0)
     x = torch.rand(6, 3, 1, 6, 6, generator=generator, dtype=torch.float64)
     ys = torch.randint(6, (6, 3), generator=generator)  # two of the labels are new
@@ -225,23 +206,6 @@ def test_streams_together_are_streams_alone(
             stream.observe_ids(ys[t, i : i + 1])
         together.observe_ids(ys[t])
     assert not method._one_by_one
-
-
-@pytest.mark.parametrize("streams", [1, 3])
-def test_half_is_nearly_the_same(streams: int) -> None:
-    generator = torch.Generator().manual_seed(0)
-    x = torch.rand(5, streams, 1, 6, 6, generator=generator)
-    ys = torch.randint(4, (5, streams), generator=generator)
-    probs = {}
-    for half in (False, True):
-        batch = SGDAll(pictured().float(), options=SGDAllOptions(lr=0.3, half=half)).streams(
-            streams
-        )
-        for t in range(5):
-            probs[half] = batch.predict(x[t])
-            batch.observe_ids(ys[t])
-    torch.testing.assert_close(probs[True], probs[False], atol=2e-2, rtol=0)
-    assert not torch.equal(probs[True], probs[False])
 
 
 def test_streams_of_a_model_without_a_state_are_batched() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from labelmem_paper.experiments.images import meta_learning as module
+from labelmem_paper.experiments.images import own_convolution as convolution
 from labelmem_paper.experiments.images.meta_learning import (
     Lessons,
     adapted_losses,
@@ -14,7 +15,6 @@ from torch import Tensor, nn
 from toys import filled
 
 from labelmem.models import ConvNet
-from labelmem.models import own_convolution as convolution
 
 
 def network(gain: float | None = 3.0) -> nn.Sequential:

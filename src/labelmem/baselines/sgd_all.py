@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
-from typing import Any, Self
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -16,14 +15,14 @@ from torch.func import functional_call, grad, vmap
 
 from labelmem.baselines.base import masked_softmax, refuse_infinite, require
 from labelmem.baselines.model_method import ModelMethod, ModelState, ModelStep
-from labelmem.baselines.own_scores import Outer, own_scores, own_slopes
 from labelmem.baselines.state import wider
 from labelmem.errors import InputError
-from labelmem.models.own_weights import known_parts
 from labelmem.online import Step
 from labelmem.trees import chosen, leaves, tree_map
 
 __all__ = ["SGDAll", "SGDAllOptions"]
+
+Weights = dict[str, Tensor]
 
 _MODEL_ERRORS = (RuntimeError, ValueError, IndexError, TypeError)
 _MOST = 2**28  # slopes held at once: a gigabyte, and what autograd needs beside it
@@ -38,9 +37,6 @@ class SGDAllOptions:
     """Learning rate."""
     decay: float = 0.0
     """Share of the way back to the model's own weights that each step goes."""
-    half: bool = False
-    """Whether convolutions compute in 16 bits, which is often faster; only in networks that are
-    chains of plain layers."""
 
     def __post_init__(self) -> None:
         good = self.lr >= 0 and math.isfinite(self.lr)
@@ -52,9 +48,9 @@ class SGDAllOptions:
 class SGDAllState(ModelState):
     """A copy of all weights for each stream, rows for its own labels, and how many it has met."""
 
-    weights: dict[str, Tensor]
+    weights: Weights
     """By parameter, (n, ...); rows of the last layer for new labels are apart, below."""
-    rows: dict[str, Tensor]
+    rows: Weights
     """``weight`` (n, E, d) and ``bias`` (n, E)."""
     own: Tensor
     """(n,)."""
@@ -64,12 +60,11 @@ class SGDAll(ModelMethod[SGDAllState, SGDAllOptions]):
     """One step of gradient descent on -log P(y) in every weight, after every label.
 
     Each stream has a copy of all weights. A recurrent model's state is carried on but the gradient
-    goes back one step only. A new label gets a row of zeros in the last layer first (or of
-    :meth:`starting_rows_at`), then takes part in the step.
+    goes back one step only. A new label gets a row of zeros in the last layer first, then
+    takes part in the step.
 
-    The streams are batched with ``torch.func.vmap``, and convolutional networks of plain layers
-    without it. Where the model has an operation that vmap does not know (fused recurrent layers on
-    some devices) they are taken one after another.
+    The streams are batched with ``torch.func.vmap``. Where the model has an operation that vmap
+    does not know (fused recurrent layers on some devices) they are taken one after another.
 
     Examples
     --------
@@ -89,7 +84,6 @@ class SGDAll(ModelMethod[SGDAllState, SGDAllOptions]):
 
     name = "sgd-all"
     Options = SGDAllOptions
-    _fresh_row: dict[str, Tensor] | None = None
     _one_by_one = False  # becomes True when vmap has failed where a single stream has not
 
     def initial_state(self, streams: int) -> SGDAllState:
@@ -104,7 +98,7 @@ class SGDAll(ModelMethod[SGDAllState, SGDAllOptions]):
             torch.zeros(streams, dtype=torch.int64, device=self.device),
         )
 
-    def _weights(self) -> dict[str, Tensor]:
+    def _weights(self) -> Weights:
         return {name: p.detach() for name, p in self.backbone.model.named_parameters()}
 
     @torch.no_grad()
@@ -115,10 +109,7 @@ class SGDAll(ModelMethod[SGDAllState, SGDAllOptions]):
         given = state.weights, state.rows, x, state.model
         # A GPU takes all at once; only slopes need room there.
         parts = self._parts(state.streams) if self.device.type == "cpu" else [slice(None)]
-        each = [
-            self._mapped(self._scores, own_scores, *tree_map(itemgetter(part), given))
-            for part in parts
-        ]
+        each = [self.scores(*tree_map(itemgetter(part), given)) for part in parts]
         scores, model_state = tree_map(lambda *some: torch.cat(some), *each)
         refuse_infinite(scores)
         scores = wider(scores, width)
@@ -133,7 +124,7 @@ class SGDAll(ModelMethod[SGDAllState, SGDAllOptions]):
         """Give a new label its row, then take the step in all weights."""
         own = chosen(mask, torch.maximum(state.own, y + 1 - len(self.known)), state.own)
         extra = int(own.max())
-        fresh = self._fresh()
+        fresh = self.fresh_row()
         rows = {name: _longer(tensor, extra, fresh[name]) for name, tensor in state.rows.items()}
         y = y.clamp(max=len(self.known) + extra - 1)
         has = self._has(own, len(self.known) + extra)
@@ -146,25 +137,32 @@ class SGDAll(ModelMethod[SGDAllState, SGDAllOptions]):
                 itemgetter(part),
                 ((weights, rows), (step.x, state.model, y, has), moves.to(self.dtype)),
             )
-            slopes = self._mapped(grad(self._loss, argnums=(0, 1)), own_slopes, *here, *given)
-            tree_map(partial(self._step_, moving), here, slopes, (start, origin))
+            slopes = self.slopes(*here, *given)
+            tree_map(partial(self.step_, moving), here, slopes, (start, origin))
         state.weights, state.rows, state.own = weights, rows, own
 
-    def starting_rows_at(self, weight: Tensor, bias: Tensor) -> Self:
-        """The same, but the row of a new label starts with this weight (d,) and bias ()."""
-        other = copy.copy(self)
-        other._fresh_row = {"weight": weight[None, None], "bias": bias[None, None]}
-        return other
+    def scores(self, weights: Weights, rows: Weights, x: Any, model_state: Any) -> tuple[Any, Any]:
+        """Logits (n, L + E) of all streams, each with its own weights, and their next state."""
+        found: tuple[Any, Any] = self._mapped(self._scores, weights, rows, x, model_state)
+        return found
 
-    def _fresh(self) -> dict[str, Tensor]:
+    def slopes(self, weights: Weights, rows: Weights, *example: Any) -> Any:
+        """Slopes of -log P(y) in the weights and rows of all streams.
+
+        Parameters
+        ----------
+        example
+            Inputs x, the model's state, labels y (n,), and which labels (n, L + E) a stream has.
+        """
+        return self._mapped(grad(self._loss, argnums=(0, 1)), weights, rows, *example)
+
+    def fresh_row(self) -> Weights:
         """What the row of a new label is before its first step: (1, 1, d) and (1, 1)."""
-        if self._fresh_row is not None:
-            return self._fresh_row
         assert self.backbone.head is not None
         zeros, dim = self.backbone.head.weight.new_zeros, self.backbone.head.in_features
         return {"weight": zeros(1, 1, dim), "bias": zeros(1, 1)}
 
-    def _copied(self, weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    def _copied(self, weights: Weights) -> Weights:
         """The weights as the streams' own, to be changed in place."""
         model = self._weights()
         return {
@@ -181,18 +179,15 @@ class SGDAll(ModelMethod[SGDAllState, SGDAllOptions]):
         most = max(1, room // size)
         return [slice(first, first + most) for first in range(0, streams, most)]
 
-    def _step_(self, moving: Tensor, weight: Tensor, slope: Tensor | Outer, origin: Tensor) -> None:
+    def step_(self, moving: Tensor, weight: Tensor, slope: Any, origin: Tensor) -> None:
         """Step in place where the streams are ``moving``, elsewhere by exactly nothing."""
         each = moving.view(-1, *[1] * (weight.ndim - 1))
         if self.options.decay:
             weight.lerp_(origin.expand_as(weight), self.options.decay * each.expand_as(weight))
-        if isinstance(slope, Outer):
-            slope.add_to_(weight, -self.options.lr * moving)
-        else:
-            weight.addcmul_(slope, each, value=-self.options.lr)
+        weight.addcmul_(slope, each, value=-self.options.lr)
 
     def _scores(
-        self, weights: dict[str, Tensor], rows: dict[str, Tensor], x: Any, model_state: Any
+        self, weights: Weights, rows: Weights, x: Any, model_state: Any
     ) -> tuple[Tensor, Any]:
         """Logits (L + E,) and next state of one stream, with the given weights."""
         given = [tree_map(lambda leaf: leaf[None], x)]
@@ -217,8 +212,8 @@ class SGDAll(ModelMethod[SGDAllState, SGDAllOptions]):
 
     def _loss(
         self,
-        weights: dict[str, Tensor],
-        rows: dict[str, Tensor],
+        weights: Weights,
+        rows: Weights,
         x: Any,
         model_state: Any,
         y: Tensor,
@@ -229,12 +224,13 @@ class SGDAll(ModelMethod[SGDAllState, SGDAllOptions]):
         log_p = torch.log_softmax(torch.where(has, scores, -torch.inf), dim=0)
         return -log_p.gather(0, y[None])[0]
 
-    def _mapped(self, f: Callable[..., Any], own: Callable[..., Any], *args: Any) -> Any:
-        """Apply ``f``, written for one stream, to all; ``own`` is the same for chains of layers."""
+    def _mapped(self, f: Callable[..., Any], *args: Any) -> Any:
+        """Apply ``f``, written for one stream, to all."""
         streams = len(next(leaves(args)))
-        if (streams > 1 or self.options.half) and not self._one_by_one:
+        if streams > 1 and not self._one_by_one:
             try:
-                return self._at_once(f, own, *args)
+                # No state is to vmap a leaf that it cannot take apart, not a tree without leaves.
+                return vmap(f)(*(() if arg is None else arg for arg in args))
             except _MODEL_ERRORS:  # the model's fault, or vmap's? one stream alone will tell
                 pass
         try:
@@ -247,13 +243,6 @@ class SGDAll(ModelMethod[SGDAllState, SGDAllOptions]):
             raise InputError(f"{name} cannot take this input: {error}") from error
         self._one_by_one |= streams > 1
         return tree_map(lambda *parts: torch.stack(parts), *each)
-
-    def _at_once(self, f: Callable[..., Any], own: Callable[..., Any], *args: Any) -> Any:
-        parts = None if self.backbone.recurrent else known_parts(self.backbone.model, args[2])
-        if parts is not None and parts[-1][1] is self.backbone.head:
-            return own(parts, *args, half=self.options.half)
-        # No state is to vmap a leaf that it cannot take apart, not a tree without leaves.
-        return vmap(f)(*(() if arg is None else arg for arg in args))
 
     def _has(self, own: Tensor, width: int) -> Tensor:
         """(n, width) whether the stream has the label."""

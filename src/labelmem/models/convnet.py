@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from labelmem.errors import ConfigError
 from labelmem.models.sizes import check_sizes
 
-__all__ = ["ConvNet"]
+__all__ = ["ConvNet", "Length"]
 
 
 class Length(nn.Module):
@@ -22,6 +22,7 @@ class Length(nn.Module):
         self.length = length
 
     def forward(self, h: Tensor) -> Tensor:
+        """Vectors (..., d) in the directions of h (..., d)."""
         return self.length * nn.functional.normalize(h, dim=-1)
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
-from labelmem.models.own_weights import Part, Stepped, known_parts, respond
+from labelmem_paper.experiments.images.own_weights import Part, Stepped, known_parts, respond
 
 __all__ = ["Lessons", "adapted_losses", "any_adapted_losses"]
 

@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from labelmem.baselines.sgd_all import SGDAll, SGDAllOptions
 from labelmem.errors import InputError, ModelError
 from labelmem.online import OnlineMethod
 from labelmem.search import Point
+from labelmem_paper.experiments.images.chain_sgd import ChainSGD, ChainSGDOptions
 from labelmem_paper.experiments.images.contender import ImageContender
 from labelmem_paper.experiments.images.fit_pictures import PictureOptions, fit_steps
 from labelmem_paper.experiments.images.meta_learning import Lessons, adapted_losses
@@ -49,12 +49,12 @@ class MAML(ImageContender):
         with torch.no_grad():
             narrow.weight.copy_(head.weight[: narrow.out_features])
             narrow.bias.copy_(head.bias[: narrow.out_features])
-        half = bool(self.said.get("half"))
-        options = SGDAllOptions(lr=point["lr"], half=half)
-        made = SGDAll(nn.Sequential(body, narrow), options=options)
+        options = ChainSGDOptions(lr=point["lr"], half=bool(self.said.get("half")))
+        made = ChainSGD(nn.Sequential(body, narrow), options=options)
         strangers = (~world.known).nonzero()[:, 0]
-        fresh = (rows[strangers].mean(0) for rows in (head.weight, head.bias))
-        return made.starting_rows_at(*fresh)
+        rows = {"weight": head.weight, "bias": head.bias}
+        made.start_row = {name: of[strangers].mean(0) for name, of in rows.items()}
+        return made
 
     def loss(self, point: Point) -> float:
         """The share of second showings that are missed; all, where the weights run away."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
+from labelmem_paper.experiments.images.own_weights import Stepped, known_parts, respond
 from torch import Tensor, nn
 from torch.func import functional_call
 from toys import filled
 
 from labelmem.models import MLP, ConvNet
-from labelmem.models.own_weights import Stepped, known_parts, respond
 
 
 def drawn(*shape: int, seed: int = 0) -> Tensor:

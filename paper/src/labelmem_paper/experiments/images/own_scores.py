@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from labelmem.models.own_linear import own_linear
-from labelmem.models.own_weights import Part, respond
 from labelmem.trees import leaves, rebuild, tree_map
+from labelmem_paper.experiments.images.own_linear import own_linear
+from labelmem_paper.experiments.images.own_weights import Part, respond
 
 __all__ = ["Outer", "own_scores", "own_slopes"]
 
@@ -38,12 +38,11 @@ def own_scores(
     weights: Weights,
     rows: Weights,
     x: Tensor,
-    _: None,
     *,
     half: bool = False,
     inputs: dict[str, Tensor] | None = None,
-) -> tuple[Tensor, tuple[()]]:
-    """Logits (n, L + E) of inputs x (n, …), and the next state, which such a network has not.
+) -> Tensor:
+    """Logits (n, L + E) of inputs x (n, …).
 
     Parameters
     ----------
@@ -53,12 +52,12 @@ def own_scores(
         Those of each stream by parameter, and the rows of its own labels: ``weight`` (n, E, d) and
         ``bias`` (n, E), which counts only where the head has one.
     half, inputs
-        As in :func:`labelmem.models.own_weights.respond`.
+        As in :func:`labelmem_paper.experiments.images.own_weights.respond`.
     """
     name, head = parts[-1]
     h = respond(parts[:-1], weights, x, inputs, half)
     extra = own_linear(h, rows["weight"]) + rows["bias"] * float(f"{name}.bias" in weights)
-    return torch.cat([respond([(name, head)], weights, h, inputs), extra], dim=1), ()
+    return torch.cat([respond([(name, head)], weights, h, inputs), extra], dim=1)
 
 
 @torch.enable_grad()
@@ -67,7 +66,6 @@ def own_slopes(
     weights: Weights,
     rows: Weights,
     x: Tensor,
-    _: None,
     y: Tensor,
     has: Tensor,
     *,
@@ -86,7 +84,7 @@ def own_slopes(
     asked = {name: weight for name, weight in weights.items() if name not in outer}, rows
     asked = tree_map(lambda leaf: leaf.detach().requires_grad_(), asked)
     inputs: dict[str, Tensor] = {}
-    scores = own_scores(parts, weights | asked[0], asked[1], x, None, half=half, inputs=inputs)[0]
+    scores = own_scores(parts, weights | asked[0], asked[1], x, half=half, inputs=inputs)
     loss = nn.functional.cross_entropy(scores.masked_fill(~has, -torch.inf), y, reduction="sum")
     slopes, row_slopes = rebuild(asked, iter(torch.autograd.grad(loss, list(leaves(asked)))))
     for weight, name in outer.items():

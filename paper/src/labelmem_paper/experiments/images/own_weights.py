@@ -15,8 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from labelmem.models.convnet import ConvNet, Length
-from labelmem.models.own_convolution import own_convolution
-from labelmem.models.own_linear import own_linear
+from labelmem_paper.experiments.images.own_convolution import own_convolution
+from labelmem_paper.experiments.images.own_linear import own_linear
 
 __all__ = ["Part", "Stepped", "known_parts", "respond"]
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import torch
+from labelmem_paper.experiments.images.own_linear import own_linear
 from torch import Tensor
 from torch.autograd import gradcheck, gradgradcheck
-
-from labelmem.models.own_linear import own_linear
 
 
 def drawn(*shape: int, seed: int = 0) -> Tensor:

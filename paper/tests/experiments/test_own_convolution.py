@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
+from labelmem_paper.experiments.images import own_convolution as module
+from labelmem_paper.experiments.images.own_convolution import own_convolution
 from torch import Tensor, nn
 from torch.autograd import gradcheck, gradgradcheck
-
-from labelmem.models import own_convolution as module
-from labelmem.models.own_convolution import own_convolution
 
 
 @pytest.fixture(params=["groups", "columns"])
