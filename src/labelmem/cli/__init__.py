@@ -25,12 +25,13 @@ COMMANDS = {
     "forget": "Delete all that is kept of a user, and check that it is gone.",
     "adapt-embeddings": "Classify embeddings of any encoder online, without a model.",
 }
-"""Each name is also that of its module in this package (with ``_`` for ``-``), whose ``app`` is a
-``typer.Typer``."""
+"""What each command does. It is a function of that name (with ``_`` for ``-``) in the module of
+the same name, or in that of :data:`MODULES`."""
+MODULES = dict.fromkeys(("predict", "explain", "inspect", "forget"), "one_user")
 MOVED = ("data", "reproduce", "report")
 """What now belongs to the command ``labelmem-paper``."""
 
-app = shell(__name__, COMMANDS)
+app = shell(__name__, COMMANDS, MODULES)
 
 
 def _show_version(wanted: bool) -> None:

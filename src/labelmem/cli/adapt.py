@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -18,16 +17,14 @@ from labelmem.cli.shared import (
     SkipBad,
     Strict,
     policy_of,
+    print_json,
     resolved,
     show_figures,
 )
 
-__all__ = ["app"]
-
-app = typer.Typer()
+__all__ = ["adapt"]
 
 
-@app.command()
 def adapt(
     model: Model,
     events: Annotated[Path, typer.Argument(help="A log, as for `labelmem fit`.")],
@@ -93,7 +90,7 @@ def adapt(
     if report is not None:
         page_of(outcome).write(report)
     if as_json:
-        typer.echo(json.dumps(outcome, indent=2))
+        print_json(outcome)
     elif outcome["already"]:
         show_figures(outcome)
     else:

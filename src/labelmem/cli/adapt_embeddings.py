@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from labelmem.cli.shared import Abandon, AsJson, Predictions, SkipBad, policy_of, show_figures
+from labelmem.cli.shared import (
+    Abandon,
+    AsJson,
+    Predictions,
+    SkipBad,
+    policy_of,
+    print_json,
+    show_figures,
+)
 
-__all__ = ["app"]
-
-app = typer.Typer()
+__all__ = ["adapt_embeddings"]
 
 
-@app.command("adapt-embeddings")
 def adapt_embeddings(
     file: Annotated[Path, typer.Argument(help="An npz or a Parquet file, rows in order of time.")],
     out: Predictions = None,
@@ -73,8 +77,7 @@ def adapt_embeddings(
         tell=lambda line: typer.echo(line, err=True),
     )
     if as_json:
-        typer.echo(json.dumps(outcome, indent=2))
-        return
+        return print_json(outcome)
     guesses = outcome.get("baselines", {}).items()
     show_figures(
         outcome,

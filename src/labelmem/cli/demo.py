@@ -7,12 +7,9 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["app"]
-
-app = typer.Typer()
+__all__ = ["demo"]
 
 
-@app.command()
 def demo(
     out: Annotated[
         Path, typer.Option(help="Where to write the report, one self-contained HTML file.")

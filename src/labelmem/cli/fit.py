@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from labelmem.cli.shared import Device, Header, SkipBad, Strict, policy_of, resolved
+from labelmem.cli.shared import Device, Header, SkipBad, Strict, policy_of, print_json, resolved
 
-__all__ = ["app"]
-
-app = typer.Typer()
+__all__ = ["fit"]
 
 
-@app.command()
 def fit(
     events: Annotated[
         Path, typer.Argument(help="A CSV, JSON Lines or Parquet file, one event in each row.")
@@ -76,8 +72,7 @@ def fit(
         tell=lambda line: typer.echo(line, err=True),
     )
     if as_json:
-        typer.echo(json.dumps(card, indent=2))
-        return
+        return print_json(card)
     from rich.console import Console
 
     from labelmem.logs.card import figures_table

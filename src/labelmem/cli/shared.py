@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from labelmem.logs.problems import Policy
 
 __all__ = ["Abandon", "AsJson", "Device", "Header", "Model", "Predictions", "SkipBad", "Strict"]
-__all__ += ["User", "policy_of", "resolved", "show_figures"]
+__all__ += ["User", "policy_of", "print_json", "resolved", "show_figures"]
 
 Abandon = Annotated[
     bool, typer.Option("--abandon", help="Give up a file that was begun and cannot be finished.")
@@ -35,6 +36,11 @@ SkipBad = Annotated[
 Strict = Annotated[
     bool, typer.Option("--strict", help="Stop also at odd rows: duplicates, disorder, mixed types.")
 ]
+
+
+def print_json(answer: dict[str, Any]) -> None:
+    """The answer for programs."""
+    typer.echo(json.dumps(answer, indent=2))
 
 
 def policy_of(skip_bad: bool, strict: bool) -> Policy:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, ClassVar
 
@@ -20,7 +21,9 @@ CIRCUMSTANCES = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EP
 
 
 class LazyCommand(TyperCommand):
-    """Stands in for the ``app`` of a module until somebody runs it or asks for its help.
+    """Stands in for a command until somebody runs it or asks for its help.
+
+    The command is a function of its name in the module, or the module's ``app``.
 
     Examples
     --------
@@ -34,9 +37,13 @@ class LazyCommand(TyperCommand):
 
     def make_context(self, info_name: Any, args: Any, parent: Any = None, **extra: Any) -> Any:
         """Import the module and let its own command take over from here."""
-        sub = import_module(self.module).app
-        sub._add_completion, sub.rich_markup_mode = False, None  # as the shell itself
-        return typer.main.get_command(sub).make_context(info_name, args, parent, **extra)
+        module = import_module(self.module)
+        app = getattr(module, "app", None)
+        if app is None:
+            app = typer.Typer()
+            app.command(self.name)(getattr(module, str(self.name).replace("-", "_")))
+        app._add_completion, app.rich_markup_mode = False, None  # as the shell itself
+        return typer.main.get_command(app).make_context(info_name, args, parent, **extra)
 
 
 class Shell(TyperGroup):
@@ -45,7 +52,9 @@ class Shell(TyperGroup):
     package: ClassVar[str]
     """Where the module of each sub-command lies."""
     summaries: ClassVar[dict[str, str]]
-    """What each sub-command does, by its name; its module has ``_`` for ``-``."""
+    """What each sub-command does, by its name."""
+    modules: ClassVar[Mapping[str, str]]
+    """Modules of sub-commands that are called otherwise than these (with ``_`` for ``-``)."""
 
     @property
     def program(self) -> str:
@@ -55,33 +64,27 @@ class Shell(TyperGroup):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         for name, summary in self.summaries.items():
-            module = f"{self.package}.{name.replace('-', '_')}"
-            self.add_command(LazyCommand(name, summary, module), name)
+            module = self.modules.get(name, name.replace("-", "_"))
+            self.add_command(LazyCommand(name, summary, f"{self.package}.{module}"), name)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the sub-command; errors of labelmem are answers, not crashes."""
         try:
             return super().invoke(ctx)
-        except LabelMemError as error:
-            if os.environ.get("LABELMEM_DEBUG"):
+        except (LabelMemError, OSError, KeyboardInterrupt) as error:
+            message = _message(error)
+            if message is None or os.environ.get("LABELMEM_DEBUG"):
                 raise
-            typer.secho(f"{self.program}: {_one_line(error)}", fg="red", err=True)
-            raise typer.Exit(2) from error
-        except OSError as error:
-            if error.errno not in CIRCUMSTANCES or os.environ.get("LABELMEM_DEBUG"):
-                raise
-            where = f"{error.filename}: " if error.filename else ""
-            typer.secho(f"{self.program}: {where}{error.strerror}", fg="red", err=True)
-            raise typer.Exit(2) from error
-        except KeyboardInterrupt as error:
-            if os.environ.get("LABELMEM_DEBUG"):
-                raise
-            typer.echo(f"{self.program}: stopped", err=True)
-            raise typer.Exit(130) from error
+            stopped = isinstance(error, KeyboardInterrupt)
+            colour = None if stopped else "red"
+            typer.secho(f"{self.program}: {message}", fg=colour, err=True)
+            raise typer.Exit(130 if stopped else 2) from error
 
 
-def shell(package: str, summaries: dict[str, str]) -> typer.Typer:
-    """A command whose sub-commands are modules of ``package``, each with an ``app``.
+def shell(
+    package: str, summaries: dict[str, str], modules: Mapping[str, str] | None = None
+) -> typer.Typer:
+    """A command whose sub-commands lie in modules of ``package``: see :class:`Shell`.
 
     Examples
     --------
@@ -89,8 +92,9 @@ def shell(package: str, summaries: dict[str, str]) -> typer.Typer:
     >>> app.info.cls.summaries
     {'demo': 'See it work.'}
     """
+    settings = {"package": package, "summaries": summaries, "modules": modules or {}}
     return typer.Typer(
-        cls=type("Shell", (Shell,), {"package": package, "summaries": summaries}),
+        cls=type("Shell", (Shell,), settings),
         rich_markup_mode=None,  # plain help flows with the terminal and is the fastest
         add_completion=True,
         no_args_is_help=True,
@@ -99,6 +103,13 @@ def shell(package: str, summaries: dict[str, str]) -> typer.Typer:
     )
 
 
-def _one_line(error: Exception) -> str:
-    """The message of an error without line breaks."""
-    return " ".join(str(error).split()) or type(error).__name__
+def _message(error: BaseException) -> str | None:
+    """One line for an error that is no bug; None for one that is."""
+    if isinstance(error, KeyboardInterrupt):
+        return "stopped"
+    if isinstance(error, LabelMemError):
+        return " ".join(str(error).split()) or type(error).__name__
+    assert isinstance(error, OSError)
+    if error.errno not in CIRCUMSTANCES:
+        return None
+    return f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror)
