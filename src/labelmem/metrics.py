@@ -93,7 +93,7 @@ class StreamMetrics:
     def __init__(self) -> None:
         self._columns = {name: column for column, name in enumerate(SUMS)}
         self._sums: Array = np.zeros((0, len(SUMS)))  # (streams, columns), with room to grow
-        self._slots: dict[object, int] = {}
+        self._slots: dict[int, int] = {}
         self._positions: Array = np.zeros((_BUCKETS, 3))  # tokens, loss, hits
         self._waiting: list[Measured] = []
 
@@ -154,30 +154,6 @@ class StreamMetrics:
         for one, table in zip(waiting, fetched([found.table for found in waiting]), strict=True):
             kept, values = score(table, one.groups)
             self._add([one.ids[row] for row in kept], values)
-
-    def merge(self, other: StreamMetrics) -> None:
-        """Take in the streams of another shard.
-
-        The other's streams count as different from all streams here, whatever their ids: a stream
-        belongs to one shard.
-
-        Examples
-        --------
-        >>> import torch
-        >>> a, b = StreamMetrics(), StreamMetrics()
-        >>> a.update(torch.tensor([[1.0]]), torch.tensor([0]))
-        >>> b.update(torch.tensor([[0.5, 0.5]]), torch.tensor([0]))
-        >>> a.merge(b)
-        >>> a.result().streams
-        2
-        """
-        self._count()
-        other._count()
-        theirs = other._sums[: len(other._slots)].copy()
-        columns = self._use_columns(list(other._columns))
-        slots = [self._slot(object()) for _ in range(len(theirs))]
-        self._sums[np.ix_(slots, columns)] = theirs
-        self._positions = self._positions + other._positions
 
     def result(
         self, confidence: float = 0.95, resamples: int = 1000, seed: int = 0
@@ -252,9 +228,7 @@ class StreamMetrics:
         if most < 1:
             raise ConfigError(f"most is {most}; it must be at least 1")
         self._count()
-        if any(not isinstance(stream, int) for stream in self._slots):
-            raise InputError("streams of merged shards have no ids to be ordered by")
-        order = [self._slots[stream] for stream in sorted(self._slots)]  # type: ignore[type-var]
+        order = [self._slots[stream] for stream in sorted(self._slots)]
         columns = self._use_columns(("tokens", "loss", "reciprocal_rank"))
         parts = np.array_split(self._sums[np.ix_(order, columns)], min(most, len(order)) or 1)
         sums = [part.sum(0).tolist() for part in parts]
@@ -268,7 +242,7 @@ class StreamMetrics:
         for column, name in enumerate(("tokens", "loss", "hits")):
             np.add.at(self._positions[:, column], _bucket(positions), values[name])
 
-    def _slot(self, stream: object) -> int:
+    def _slot(self, stream: int) -> int:
         slot = self._slots.setdefault(stream, len(self._slots))
         if slot >= len(self._sums):
             room = np.zeros((max(64, len(self._sums)), self._sums.shape[1]))

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from labelmem.errors import ConfigError
+from labelmem.progress import progress_bar
 
-__all__ = ["Grid", "Point", "Trial", "climb"]
+__all__ = ["Grid", "Point", "Trial", "best_point", "climb"]
 
 Point = dict[str, Any]
 Grid = Mapping[str, Sequence[Any]]
@@ -77,6 +78,28 @@ def climb(
                         break
                     best, best_loss, moved = point, here, True
     return log
+
+
+def best_point(
+    title: str,
+    loss: Callable[[Point], float],
+    start: Point,
+    grid: Grid,
+    trials: int,
+    show: bool | None = None,
+) -> Point:
+    """The best point that :func:`climb` tries, with a progress bar of this title."""
+    with progress_bar(title, trials, show) as report:
+        log = climb(
+            loss,
+            start,
+            grid,
+            trials,
+            on_trial=lambda log: report(1, f"best {min(t['loss'] for t in log):.4f} nats"),
+        )
+        best = min(log, key=lambda trial: trial["loss"])
+        report(trials - len(log), f"best {best['loss']:.4f} nats")  # often fewer are needed
+    return _point(best)
 
 
 def _point(trial: Trial) -> Point:

@@ -1,4 +1,4 @@
-"""Figures of parts: shards that are merged, positions in the stream, blocks of streams."""
+"""Figures of parts: positions in the stream, blocks of streams."""
 
 from __future__ import annotations
 
@@ -10,36 +10,8 @@ import pytest
 import torch
 from metrics.counting import feed, random_tokens, slow_metrics
 
-from labelmem.errors import ConfigError, InputError
+from labelmem.errors import ConfigError
 from labelmem.metrics import StreamMetrics
-
-
-def test_merged_shards_equal_the_whole() -> None:
-    tokens = random_tokens(random.Random(6), 6, 9, 4)
-    whole, left, right = StreamMetrics(), StreamMetrics(), StreamMetrics()
-    feed(whole, [token for token in tokens if token[0] < 3])
-    feed(whole, [token for token in tokens if token[0] >= 3])
-    feed(left, [token for token in tokens if token[0] < 3])
-    # Shards number their own streams from 0, and their groups may come in another order.
-    right.update(torch.ones(1, 4) / 4, torch.tensor([0]), torch.tensor([False]))
-    feed(right, [(token[0] - 3, *token[1:]) for token in tokens if token[0] >= 3])
-    left.merge(right)
-    left.merge(StreamMetrics())
-    assert left.result().metrics == pytest.approx(whole.result().metrics)
-    assert left.result().streams == 6
-    assert left.by_position(5) == whole.by_position(5)
-    assert right.result().streams == 3
-
-
-def test_merge_lines_up_the_groups() -> None:
-    a, b = StreamMetrics(), StreamMetrics()
-    probs, y = torch.tensor([[1.0, 0.0]]), torch.tensor([0])
-    yes, no = torch.tensor([True]), torch.tensor([False])
-    a.update(probs, y, groups={"x": yes, "y": no})
-    b.update(probs, 1 - y, groups={"y": yes, "z": yes, "x": no})
-    a.merge(b)
-    seen = a.result().metrics
-    assert [seen[f"accuracy_{group}"] for group in "xyz"] == [1, 0, 0]
 
 
 def test_the_curve_by_position() -> None:
@@ -102,11 +74,6 @@ def test_blocks_are_of_streams_in_the_order_of_their_ids() -> None:
     )
 
 
-def test_blocks_need_ids() -> None:
-    one, other = StreamMetrics(), StreamMetrics()
-    other.update(torch.tensor([[1.0]]), torch.tensor([0]))
-    one.merge(other)
-    with pytest.raises(InputError, match="merged"):
-        one.blocks()
+def test_blocks_are_at_least_one() -> None:
     with pytest.raises(ConfigError, match="at least 1"):
-        other.blocks(0)
+        StreamMetrics().blocks(0)

@@ -11,8 +11,7 @@ from labelmem.baselines.base import Baseline
 from labelmem.combiner import Combiner
 from labelmem.demo.task import Size, Task
 from labelmem.evaluation import evaluate
-from labelmem.progress import progress_bar
-from labelmem.search import climb
+from labelmem.search import best_point
 
 __all__ = ["GRIDS", "chosen_adapters", "chosen_baseline"]
 
@@ -57,17 +56,8 @@ def chosen_baseline(
         done = evaluate(method.variant(**point), task.valid, BATCH, show=False)
         return done.result().metrics["log_perplexity"]
 
-    with progress_bar(f"{task.name}: choose {name}", size.trials, show) as report:
-        log = climb(
-            loss,
-            dict(_START[name]),
-            GRIDS[name],
-            size.trials,
-            on_trial=lambda log: report(1, f"best {min(t['loss'] for t in log):.3f} nats"),
-        )
-        best = min(log, key=lambda trial: trial["loss"])
-        report(size.trials - len(log), f"best {best['loss']:.3f} nats")  # often fewer are needed
-    settings = {key: value for key, value in best.items() if key != "loss"}
+    title = f"{task.name}: choose {name}"
+    settings = best_point(title, loss, dict(_START[name]), GRIDS[name], size.trials, show)
     return method.variant(**settings), settings
 
 

@@ -14,7 +14,7 @@ from labelmem.logs.scores import Scores, measured
 from labelmem.online import OnlineMethod
 from labelmem.progress import progress_bar
 from labelmem.recording import lockstep_batches
-from labelmem.search import Grid, climb
+from labelmem.search import Grid, Point, best_point
 
 __all__ = ["TOP", "scored", "tuned_counter"]
 
@@ -64,14 +64,8 @@ def tuned_counter(
     """A per-user counter with the options that are best on the streams of ``search``."""
     counter = Counter(labels, device=device).fit(train)
     start = {"theta": 0.5, "decay": 0.98, "power": 1.0, "smoothing": 3.0}
-    with progress_bar("tune counter", trials, show) as report:
-        log = climb(
-            lambda point: scored(counter.variant(**point), search).figures()["log_perplexity"],
-            start,
-            _COUNTER,
-            trials,
-            on_trial=lambda log: report(note=f"best {min(t['loss'] for t in log):.4f}"),
-        )
-    best = dict(min(log, key=lambda trial: trial["loss"]))
-    del best["loss"]
-    return counter.variant(**best)
+
+    def loss(point: Point) -> float:
+        return scored(counter.variant(**point), search).figures()["log_perplexity"]
+
+    return counter.variant(**best_point("tune counter", loss, start, _COUNTER, trials, show))

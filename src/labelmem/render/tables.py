@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from labelmem.errors import ConfigError
-from labelmem.render.pairing import Blocks, difference
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -33,23 +32,14 @@ class Estimate:
     beside: str = ""
     """What is written behind it, e.g. another metric."""
 
-    blocks: Blocks | None = field(default=None, repr=False)
-    """What it is a mean of, where that was kept."""
-
     def close_to(self, other: Estimate) -> bool:
-        """Whether the two cannot be told apart: 0 lies in the interval of their difference.
-
-        Where the blocks of both were kept, that interval is of the difference on the same streams;
-        else their own intervals are known and share a point.
+        """Whether the two cannot be told apart: their intervals are known and share a point.
 
         Examples
         --------
         >>> Estimate(2, 1, 3).close_to(Estimate(4, 3, 5)), Estimate(2).close_to(Estimate(2, 1, 3))
         (True, False)
         """
-        paired = difference(self.blocks, other.blocks)
-        if paired is not None:
-            return paired.low <= 0 <= paired.high
         return self.low <= other.high and other.low <= self.high
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from labelmem.render.pairing import Difference, difference
 from labelmem.render.tables import CLOSE, NOTHING, Column, Table, Value
 from labelmem_paper.report.footnotes import Footnotes
 from labelmem_paper.report.metric import metric_of
+from labelmem_paper.report.pairing import Difference, difference
 from labelmem_paper.report.result_cells import label_of, short
 from labelmem_paper.report.results import Result, TableResults
 

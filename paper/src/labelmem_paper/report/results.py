@@ -11,10 +11,9 @@ from pathlib import Path
 from statistics import fmean
 
 from labelmem.errors import DataError
-from labelmem.render.pairing import Blocks
-from labelmem.render.tables import Estimate
 from labelmem_paper.experiments.records import Record, Records, digest
 from labelmem_paper.experiments.table import Table, load_table, table_names
+from labelmem_paper.report.pairing import Blocks, PairedEstimate
 
 __all__ = ["TIMED", "DatasetResults", "Result", "TableResults", "load_results"]
 
@@ -38,7 +37,7 @@ class Result:
     >>> runs = [{"seed": s, "metrics": {"mrr": m}, "interval": {"mrr": [m - 0.1, m + 0.1]}}
     ...         for s, m in enumerate([0.25, 0.75])]
     >>> Result("lmn", runs).estimate("mrr")
-    Estimate(value=0.5, low=0.4, high=0.6, beside='')
+    PairedEstimate(value=0.5, low=0.4, high=0.6, beside='')
     """
 
     method: str
@@ -77,14 +76,14 @@ class Result:
         times = [float(r["us_per_token"]) for r in self.records if "us_per_token" in r]
         return fmean(times) if times else math.nan
 
-    def estimate(self, metric: str) -> Estimate | None:
+    def estimate(self, metric: str) -> PairedEstimate | None:
         """The mean of a metric over the seeds, between the means of the seeds' bounds."""
         having = [record for record in self.records if metric in record["metrics"]]
         if not having:
             return None
         # A single stream has no interval.
         bounds = [r.get("interval", {}).get(metric) or (math.nan, math.nan) for r in having]
-        return Estimate(
+        return PairedEstimate(
             fmean(float(record["metrics"][metric]) for record in having),
             fmean(float(low) for low, _ in bounds),
             fmean(float(high) for _, high in bounds),

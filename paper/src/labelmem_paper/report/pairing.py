@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
 
 from labelmem.bootstrap import interval, resampled
+from labelmem.render.tables import Estimate
 
-__all__ = ["Blocks", "Difference", "difference"]
+__all__ = ["Blocks", "Difference", "PairedEstimate", "difference"]
 
 Blocks: TypeAlias = Mapping[int, tuple[Sequence[float], Sequence[float]]]
 """For each seed: the tokens and the sum of a metric of every block of test streams."""
@@ -26,6 +27,22 @@ class Difference:
     high: float
     seeds: int
     """How many both have."""
+
+
+@dataclass(frozen=True)
+class PairedEstimate(Estimate):
+    """A figure with the sums by blocks of streams that it is a mean of."""
+
+    blocks: Blocks | None = field(default=None, repr=False)
+
+    def close_to(self, other: Estimate) -> bool:
+        """Whether the two cannot be told apart: 0 lies in the interval of their difference.
+
+        Where the blocks of both were kept, that is the interval on the same streams.
+        """
+        theirs = other.blocks if isinstance(other, PairedEstimate) else None
+        paired = difference(self.blocks, theirs)
+        return super().close_to(other) if paired is None else paired.low <= 0 <= paired.high
 
 
 def difference(ours: Blocks | None, theirs: Blocks | None) -> Difference | None:

@@ -4,8 +4,7 @@ import random
 from statistics import fmean
 
 import pytest
-
-from labelmem.render.pairing import difference
+from labelmem_paper.report.pairing import difference
 
 
 def noisy(shift: float, seed: int, blocks: int = 60) -> tuple[list[int], list[float]]:
