@@ -11,6 +11,7 @@ from labelmem import MemoryConfig
 from labelmem.errors import ConfigError
 from labelmem.interop.alone import Alone, lifted
 from labelmem.interop.together import TOGETHER, Together, without_a_model
+from labelmem.interop.vectors import softmax
 
 
 def events(seed: int, count: int, labels: int = 3) -> list[tuple[np.ndarray, int]]:
@@ -49,7 +50,7 @@ def test_opinions_are_those_of_the_three() -> None:
     for h, y in events(1, 40):
         together.learn(h, y)
     h = lifted(np.array([1.0, -1.0]), 2)
-    s, votes = together.memory.read(h), together.recent.read(h, 3)
+    s, votes = softmax(together.memory.look(h)[0]), together.recent.read(h, 3)
     scores = together.moments.scores(h)
     expected = [scores - scores.max(), np.log(s / s.max()), np.log(votes / votes.max())]
     np.testing.assert_allclose(opinions_of(together, h), np.maximum(expected, -6.0), atol=1e-9)
@@ -105,7 +106,7 @@ def test_the_memory_is_that_of_a_classifier_alone() -> None:
     for h, y in events(4, 80):
         together.learn(h, y)
         alone.learn(h, y)
-        np.testing.assert_array_equal(together.memory.read(h), alone.read(h))
+        np.testing.assert_array_equal(together.memory.look(h)[0], alone.scores(h))
 
 
 def test_a_new_label_is_known_at_once_and_an_evicted_one_still() -> None:

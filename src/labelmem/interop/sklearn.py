@@ -13,8 +13,8 @@ from labelmem.config import MemoryConfig
 from labelmem.errors import InputError, MissingExtraError
 from labelmem.interop.alone import Alone, lifted
 from labelmem.interop.network import BESIDE, THETA, InputAndHidden, train_network
-from labelmem.interop.small_memory import Array
 from labelmem.interop.together import without_a_model
+from labelmem.interop.vectors import Array
 from labelmem.interop.worn import Worn
 from labelmem.labels import plain
 from labelmem.models import FitOptions
