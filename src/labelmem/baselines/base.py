@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import copy
-from abc import abstractmethod
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from labelmem.baselines.state import TensorState
 from labelmem.errors import ConfigError, InputError
@@ -40,18 +39,7 @@ class Baseline(OnlineMethod[S], Generic[S, O]):
     """The frozen dataclass of its options; every field has a default."""
     options: O
     needs_model: ClassVar[bool]
-    """Whether it is made around a model, or from the labels alone."""
-
-    @classmethod
-    @abstractmethod
-    def made(
-        cls,
-        model: nn.Module | None,
-        labels: Iterable[Hashable] | int | None,
-        head: str | nn.Module | None,
-        options: O,
-    ) -> Self:
-        """Make it from whatever there is; :func:`labelmem.baselines.make` calls this."""
+    """Whether it is made as ``(model, head, labels, options)`` or ``(labels, options, device)``."""
 
     def variant(self, **changes: Any) -> Self:
         """The same method, sharing all that was fitted, with some options changed.

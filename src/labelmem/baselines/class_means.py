@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from labelmem.baselines.base import masked_softmax, require
-from labelmem.baselines.model_method import ModelStep
+from labelmem.baselines.model_method import ModelState, ModelStep
 from labelmem.baselines.slots import FREE, no_slots, opened, overwritten
 from labelmem.baselines.state import wider
 from labelmem.trees import chosen
 
-__all__ = ["ClassMeans", "MeansOptions", "OwnMeans", "answered"]
+__all__ = ["ClassMeans", "MeansOptions", "MeansState", "OwnMeans", "answered"]
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,24 @@ class ClassMeans:
     def capped(self, most: float | None) -> ClassMeans:
         """The same means, none of them counting as more than ``most`` vectors."""
         return self if most is None else ClassMeans(self.mean, self.count.clamp(max=most))
+
+
+@dataclass
+class MeansState(ModelState):
+    """The means that the streams have moved: see :class:`OwnMeans`."""
+
+    ids: Tensor
+    mean: Tensor
+    count: Tensor
+
+    @property
+    def own(self) -> OwnMeans:
+        """The three as one."""
+        return OwnMeans(self.ids, self.mean, self.count)
+
+    @own.setter
+    def own(self, own: OwnMeans) -> None:
+        self.ids, self.mean, self.count = own.ids, own.mean, own.count
 
 
 @dataclass

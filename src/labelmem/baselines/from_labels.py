@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from typing import Self, TypeVar
+from typing import TypeVar
 
 import torch
-from torch import nn
 
-from labelmem.backbone import find_head
 from labelmem.baselines.base import Baseline
 from labelmem.baselines.state import TensorState
-from labelmem.errors import ConfigError
 from labelmem.labels import KnownLabels
 
 __all__ = ["FromLabels"]
@@ -44,19 +41,3 @@ class FromLabels(Baseline[S, O]):
         self.known = KnownLabels(labels)
         self.options = self.Options() if options is None else options
         self.device = torch.device(device)
-
-    @classmethod
-    def made(
-        cls,
-        model: nn.Module | None,
-        labels: Iterable[Hashable] | int | None,
-        head: str | nn.Module | None,
-        options: O,
-    ) -> Self:
-        """From the labels, or as many as the model has; the model itself is not used."""
-        if model is None:
-            if labels is None:
-                raise ConfigError(f"{cls.name} needs labels=..., or a model to count them by")
-            return cls(labels, options)
-        last = find_head(model, head)
-        return cls(last.out_features if labels is None else labels, options, last.weight.device)

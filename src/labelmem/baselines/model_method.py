@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +13,7 @@ from labelmem import functional as F
 from labelmem.around import AroundModel
 from labelmem.baselines.base import Baseline
 from labelmem.baselines.state import TensorState
-from labelmem.errors import ConfigError, ModelError
+from labelmem.errors import ModelError
 from labelmem.online import Recorded, Step
 from labelmem.recording import Lockstep, lockstep_batches
 from labelmem.trees import chosen, tree_map
@@ -68,19 +68,6 @@ class ModelMethod(AroundModel, Baseline[S, O]):  # type: ignore[override]  # its
             raise ModelError(f"{self.name} works on the model's logits; labels=() leaves it none")
         self.wear(model, head, named)
         self.options = self.Options() if options is None else options
-
-    @classmethod
-    def made(
-        cls,
-        model: nn.Module | None,
-        labels: Iterable[Hashable] | int | None,
-        head: str | nn.Module | None,
-        options: O,
-    ) -> Self:
-        """Around the model; labels given as a number must be as many as it has."""
-        if model is None:
-            raise ConfigError(f"{cls.name} needs a model")
-        return cls(model, head, range(labels) if isinstance(labels, int) else labels, options)
 
     def signature(self) -> dict[str, Any]:
         """A saved stream must agree on labels and dimension."""

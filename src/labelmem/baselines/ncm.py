@@ -11,8 +11,8 @@ from torch import Tensor
 
 from labelmem import functional as F
 from labelmem.baselines.base import refuse_options, require
-from labelmem.baselines.class_means import ClassMeans, MeansOptions, OwnMeans, answered
-from labelmem.baselines.model_method import ModelMethod, ModelState, ModelStep
+from labelmem.baselines.class_means import ClassMeans, MeansOptions, MeansState, OwnMeans, answered
+from labelmem.baselines.model_method import ModelMethod, ModelStep
 from labelmem.online import Recorded
 
 __all__ = ["NCM", "NCMOptions"]
@@ -31,25 +31,7 @@ class NCMOptions(MeansOptions):
         require(known, "metric", self.metric, "must be 'euclidean' or 'cosine'")
 
 
-@dataclass
-class NCMState(ModelState):
-    """The means that the streams have moved."""
-
-    ids: Tensor
-    mean: Tensor
-    count: Tensor
-
-    @property
-    def own(self) -> OwnMeans:
-        """The same, as one thing."""
-        return OwnMeans(self.ids, self.mean, self.count)
-
-    @own.setter
-    def own(self, own: OwnMeans) -> None:
-        self.ids, self.mean, self.count = own.ids, own.mean, own.count
-
-
-class NCM(ModelMethod[NCMState, NCMOptions]):
+class NCM(ModelMethod[MeansState, NCMOptions]):
     """Classify by the nearest of the running class means of the frozen model's h.
 
     Means fitted on training streams are shared; each stream continues those of the labels it meets,
@@ -89,14 +71,14 @@ class NCM(ModelMethod[NCMState, NCMOptions]):
         self.means = means
         return self
 
-    def initial_state(self, streams: int) -> NCMState:
+    def initial_state(self, streams: int) -> MeansState:
         """No mean moved."""
         like = torch.empty(0, dtype=self.dtype, device=self.device)
         own = OwnMeans.none(streams, self.dim or 0, like)
         model = self.backbone.initial_state(streams)
-        return NCMState(streams, model, own.ids, own.mean, own.count)
+        return MeansState(streams, model, own.ids, own.mean, own.count)
 
-    def advance(self, state: NCMState, x: Any, width: int) -> ModelStep:
+    def advance(self, state: MeansState, x: Any, width: int) -> ModelStep:
         """Softmax of the closeness to every mean, mixed with the model where it is asked for."""
         step = self.see(state, x, width)
         shared, own = self._means(step.h), _sized(state.own, step.h)
@@ -107,7 +89,7 @@ class NCM(ModelMethod[NCMState, NCMOptions]):
             self.options,
         )
 
-    def learn(self, state: NCMState, step: ModelStep, y: Tensor, mask: Tensor | None) -> None:
+    def learn(self, state: MeansState, step: ModelStep, y: Tensor, mask: Tensor | None) -> None:
         """Move the mean of the label towards h."""
         own = _sized(state.own, step.h)
         state.own = own.moved(self._means(step.h), step.h, y, mask)

@@ -15,6 +15,7 @@ from typing import Any
 from torch import nn
 
 import labelmem.baselines as package
+from labelmem.backbone import find_head
 from labelmem.baselines.base import Baseline
 from labelmem.errors import ConfigError
 
@@ -77,8 +78,22 @@ def make(
     >>> make("static", nn.Linear(2, 3)).stream().labels
     [0, 1, 2]
     """
-    cls = method(name)
-    return cls.made(model, labels, head, cls.chosen_options(**options))
+    cls: Any = method(name)
+    given: tuple[Any, ...]
+    place: tuple[Any, ...] = ()
+    if cls.needs_model:
+        if model is None:
+            raise ConfigError(f"{name} needs a model")
+        given = model, head, range(labels) if isinstance(labels, int) else labels
+    elif model is not None:
+        last = find_head(model, head)
+        given, place = (last.out_features if labels is None else labels,), (last.weight.device,)
+    elif labels is not None:
+        given = (labels,)
+    else:
+        raise ConfigError(f"{name} needs labels=..., or a model to count them by")
+    made: Baseline[Any, Any] = cls(*given, cls.chosen_options(**options), *place)
+    return made
 
 
 def _files() -> list[str]:

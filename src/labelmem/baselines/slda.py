@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from labelmem.baselines.base import refuse_options, require
-from labelmem.baselines.class_means import ClassMeans, MeansOptions, OwnMeans, answered
-from labelmem.baselines.model_method import ModelMethod, ModelState, ModelStep
+from labelmem.baselines.class_means import ClassMeans, MeansOptions, MeansState, OwnMeans, answered
+from labelmem.baselines.model_method import ModelMethod, ModelStep
 from labelmem.baselines.state import wider
 from labelmem.online import Recorded
 from labelmem.trees import chosen
@@ -53,12 +53,9 @@ class Fitted:
 
 
 @dataclass
-class SLDAState(ModelState):
+class SLDAState(MeansState):
     """Each stream's means and covariance, in double precision."""
 
-    ids: Tensor
-    mean: Tensor
-    count: Tensor
     inverse: Tensor
     """(n, d, d) inverse of the scatter within classes."""
     total: Tensor
@@ -67,11 +64,6 @@ class SLDAState(ModelState):
     """(n, L) ``mean' inverse mean`` of the shared means, brought up to date with the inverse."""
     own_length: Tensor
     """(n, K) the same of the stream's own means."""
-
-    @property
-    def own(self) -> OwnMeans:
-        """The means that the streams have moved."""
-        return OwnMeans(self.ids, self.mean, self.count)
 
 
 class SLDA(ModelMethod[SLDAState, SLDAOptions]):
@@ -196,7 +188,7 @@ class SLDA(ModelMethod[SLDAState, SLDAOptions]):
         lengths = old.own_length - factor[:, None] * along.square()
         own = old.own.moved(shared, h, y, mask)
         state.own_length = self._with_moved(lengths, own, state.inverse, y, mask)
-        state.ids, state.mean, state.count = own.ids, own.mean, own.count
+        state.own = own
         state.total = chosen(mask, old.total + 1, old.total)
 
     def _with_moved(

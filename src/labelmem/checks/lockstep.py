@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from labelmem.batch import StreamBatch
-from labelmem.checks.trial import Trial, say
-from labelmem.errors import LabelMemError
+from labelmem.checks.trial import Trial, refuses, say
 from labelmem.trees import tree_map
 
 _NEAR = 1e-5  # a batch may add in another order than a single stream
@@ -81,12 +80,12 @@ def check_wrong_batches_are_refused(trial: Trial) -> None:
     """Too few inputs, labels or mask entries: refused, and the batch predicts as before."""
     batch, users = trial.make().streams(2), [trial.user(k) for k in range(2)]
     x, y = _stacked([user[0][0] for user in users]), [user[0][1] for user in users]
-    say(_refuses(lambda: batch.observe(y)), "observe before predict was accepted")
+    say(refuses(lambda: batch.observe(y)), "observe before predict was accepted")
     before = batch.predict(x).clone()
     one = tree_map(lambda leaf: leaf[:1], x)
-    say(_refuses(lambda: batch.predict(one)), "a batch with too few inputs was accepted")
-    say(_refuses(lambda: batch.observe(y[:1])), "a batch with too few labels was accepted")
-    wrong = _refuses(lambda: batch.observe(y, mask=[True]))
+    say(refuses(lambda: batch.predict(one)), "a batch with too few inputs was accepted")
+    say(refuses(lambda: batch.observe(y[:1])), "a batch with too few labels was accepted")
+    wrong = refuses(lambda: batch.observe(y, mask=[True]))
     say(wrong, "a mask of the wrong length was accepted")
     say(torch.equal(batch.predict(x), before), "a refused call changed the batch")
     _check_usable(batch, x, y)
@@ -96,14 +95,6 @@ def _check_usable(batch: StreamBatch, x: Any, y: Sequence[Any]) -> None:
     batch.predict(x)
     batch.observe(y)
     say(bool(torch.isfinite(batch.predict(x)).all()), "the batch is unusable after a refusal")
-
-
-def _refuses(call: Callable[[], Any]) -> bool:
-    try:
-        call()
-    except LabelMemError:
-        return True
-    return False
 
 
 def _stacked(inputs: Sequence[Any]) -> Any:

@@ -12,11 +12,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from labelmem.errors import LabelMemError
 from labelmem.online import OnlineMethod
 from labelmem.stream import Stream
 from labelmem.trees import tree_map
 
-__all__ = ["Inputs", "Trial", "all_same", "follow", "same", "say", "snapshot", "tokens", "vectors"]
+__all__ = ["Inputs", "Trial", "all_same", "follow", "refuses", "same", "say", "snapshot", "tokens"]
+__all__ += ["vectors"]
 
 Inputs = Callable[[torch.Generator, int], Any]
 """Draws inputs, first dimension as many as asked for."""
@@ -112,6 +114,15 @@ def say(holds: bool, message: str) -> None:
     """Fail with a message; unlike ``assert`` also when Python runs optimised."""
     if not holds:
         raise AssertionError(message)
+
+
+def refuses(call: Callable[[], Any], error: type[LabelMemError] = LabelMemError) -> bool:
+    """Whether a call raises the error."""
+    try:
+        call()
+    except error:
+        return True
+    return False
 
 
 def same(a: Tensor | None, b: Tensor | None) -> bool:
