@@ -40,14 +40,8 @@ _HEADER_LIMIT = 100_000_000  # readers of safetensors refuse a longer header
 
 # What parsing a damaged header can raise; anything of it means that the file is not sound.
 _PARSE_ERRORS = (
-    SafetensorError,
-    AttributeError,
-    LookupError,
-    OverflowError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-    struct.error,
+    *(SafetensorError, AttributeError, LookupError, OverflowError),
+    *(RuntimeError, TypeError, ValueError, struct.error),
 )
 
 
@@ -165,14 +159,7 @@ def load_state(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Tenso
         tensors = parse_safetensors(data)
         claimed = document.pop("sha256")
         sound = version == FORMAT_VERSION and claimed == _checksum(document, tensors)
-    except (
-        SafetensorError,
-        KeyError,
-        RecursionError,
-        TypeError,
-        ValueError,
-        struct.error,
-    ) as cause:
+    except _PARSE_ERRORS as cause:
         raise _corrupt(path, f"it cannot be parsed ({cause})") from cause
     if not sound:
         raise _corrupt(path, "its checksum does not hold")

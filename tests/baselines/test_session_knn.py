@@ -125,19 +125,6 @@ def test_a_saved_stream_goes_on_with_the_same_sessions_only(tmp_path: Path) -> N
         method.variant().fit(past[1:]).load_stream(tmp_path / "s")
 
 
-def test_votes_for_one_label_are_those_of_the_prediction() -> None:
-    past = [(None, session) for session in sessions(0, 25, longest=6)]
-    method = SessionKNN(LABELS, SessionKNNOptions(neighbours=3)).fit(past)
-    state = method.initial_state(2)
-    for t, y in enumerate(torch.randint(LABELS, (20, 2), generator=torch.manual_seed(0))):
-        step = method.advance(state, None, LABELS)
-        share, any_vote = method.votes_for(state, y)
-        assert step.memory_probs is not None
-        torch.testing.assert_close(share, step.memory_probs.gather(1, y[:, None])[:, 0])
-        assert torch.equal(any_vote, step.memory_probs.any(dim=1))
-        method.commit(state, step, y, torch.tensor([True, t % 2 == 0]))
-
-
 def test_of_equally_similar_sessions_the_latest_vote() -> None:
     past = [(None, [0, 1]), (None, [0, 2]), (None, [0, 3])]
     options = SessionKNNOptions(theta=1.0, neighbours=1)
@@ -164,8 +151,7 @@ def test_without_sessions_or_labels_in_them_nobody_votes(past: list[list[Any]] |
     for _ in range(3):
         step = method.advance(state, None, 4)
         assert torch.equal(step.probs, torch.tensor([[1 / 3] * 3 + [0]]).expand(2, 4))
-        share, any_vote = method.votes_for(state, y)
-        assert not share.any() and not any_vote.any()
+        assert step.memory_probs is None or not step.memory_probs.any()
         method.commit(state, step, y, None)
 
 

@@ -72,13 +72,6 @@ class SessionIndex:
         return len(self.posting_starts) - 1
 
     @cached_property
-    def _pairs(self) -> Tensor:
-        """All pairs of a session and an item that it holds, ascending; the last is above all."""
-        session = torch.arange(len(self), device=self.items.device)
-        pairs = session.repeat_interleave(self.starts.diff()) * self._known + self.items
-        return torch.cat([pairs, pairs.new_full((1,), torch.iinfo(pairs.dtype).max)])
-
-    @cached_property
     def _holders(self) -> Tensor:
         """(items, sessions) 1 where the session holds the item, sparse."""
         item = torch.arange(self._known, device=self.items.device)
@@ -97,12 +90,6 @@ class SessionIndex:
         end = torch.minimum(self.posting_starts[item + 1], start + most)
         row, place = _ranges(start, end)
         return row, self.postings[place]
-
-    def holds(self, session: Tensor, item: Tensor) -> Tensor:
-        """(n, k) whether each of the sessions (n, k) holds the item (n,) of its row."""
-        key = session * self._known + item[:, None]
-        found = self._pairs[torch.searchsorted(self._pairs, key)] == key
-        return found & (item < self._known)[:, None]
 
     def votes(self, session: Tensor, weight: Tensor, dtype: torch.dtype) -> Tensor:
         """(n, items) what the items get if each of the sessions (n, k) gives its weight to all its.

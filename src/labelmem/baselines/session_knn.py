@@ -130,34 +130,25 @@ class SessionKNN(LabelMethod[SessionKNNState, SessionKNNOptions]):
         shared = self.background(state.streams, width)
         if self.index is None or not state.candidates.session.shape[1]:
             return Step(x, shared)
-        session, share = self._voters(self.index, state)
+        session, share = self.voters(state)
         votes = wider(self.index.votes(session, share, shared.dtype), width)
         theta = self.options.theta * share.any(dim=1, keepdim=True).to(shared.dtype)
         probs = (1 - theta) * shared + theta * votes
         return Step(x, probs, model_probs=shared, memory_probs=votes)
 
-    def votes_for(self, state: SessionKNNState, y: Tensor) -> tuple[Tensor, Tensor]:
-        """(n,) the share of the votes that label y (n,) gets, and (n,) whether anyone votes.
-
-        What searching for ``theta`` and ``smoothing`` needs of a step, without all other labels.
-        """
-        if self.index is None or not state.candidates.session.shape[1]:
-            none = torch.zeros(state.streams, dtype=self.dtype, device=self.device)
-            return none, none.bool()
-        session, share = self._voters(self.index, state)
-        votes = (share * self.index.holds(session, y)).sum(dim=1)
-        return votes.to(self.dtype), share.any(dim=1)
-
-    def _voters(self, index: SessionIndex, state: SessionKNNState) -> tuple[Tensor, Tensor]:
+    def voters(self, state: SessionKNNState) -> tuple[Tensor, Tensor]:
         """The sessions (n, k) that vote, and what each gives to all its labels; in all 1, or 0."""
+        assert self.index is not None
         session, overlap = state.candidates
+        sizes = self.index.sizes[session]
         # Never below 1, the weight of the latest label, except where there is nothing to compare.
-        length = (state.norm[:, None] * index.sizes[session]).sqrt().clamp(min=1.0)
+        length = (state.norm[:, None] * sizes).sqrt().clamp(min=1.0)
         similarity = overlap / length
         if session.shape[1] > self.options.neighbours:
             column = _greatest(similarity, self.options.neighbours)
             session, similarity = session.gather(1, column), similarity.gather(1, column)
-        total = (similarity * index.sizes[session]).sum(dim=1, keepdim=True)
+            sizes = sizes.gather(1, column)
+        total = (similarity * sizes).sum(dim=1, keepdim=True)
         return session, similarity / torch.where(total > 0, total, 1.0)
 
     def commit(self, state: SessionKNNState, step: Step, y: Tensor, mask: Tensor | None) -> None:

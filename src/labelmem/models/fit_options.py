@@ -13,6 +13,10 @@ Objective = Literal["all", "new"]
 """Which labels of a sequence count."""
 
 
+_COUNTS = ("epochs", "batch", "window", "patience")
+_SHARES = ("weight_decay", "bias_decay", "repeat_share")
+
+
 @dataclass(frozen=True)
 class FitOptions:
     """How to train.
@@ -55,31 +59,26 @@ class FitOptions:
     """Of the split, the order of the batches and the dropout."""
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch", "window", "patience"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} is {getattr(self, name)}; it must be at least 1")
-        if self.batch_tokens is not None and self.batch_tokens < 1:
-            raise ConfigError(
-                f"batch_tokens is {self.batch_tokens}; it must be at least 1, or None"
-            )
-        if not self.lr > 0:
-            raise ConfigError(f"lr is {self.lr}; it must be positive")
-        for name in ("weight_decay", "bias_decay", "repeat_share"):
-            if not getattr(self, name) >= 0:
-                raise ConfigError(f"{name} is {getattr(self, name)}; it must be a number from 0")
-        if self.objective not in get_args(Objective):
-            raise ConfigError(
-                f"objective is {self.objective!r}; expected one of {get_args(Objective)}"
-            )
+        for name, holds, expected in (
+            *((n, getattr(self, n) >= 1, "at least 1") for n in _COUNTS),
+            (
+                "batch_tokens",
+                self.batch_tokens is None or self.batch_tokens >= 1,
+                "at least 1, or None",
+            ),
+            ("lr", self.lr > 0, "positive"),
+            *((n, getattr(self, n) >= 0, "a number from 0") for n in _SHARES),
+            ("objective", self.objective in get_args(Objective), "'all' or 'new'"),
+            ("clip", self.clip is None or self.clip > 0, "positive, or None"),
+            ("validation", 0 <= self.validation < 1, "in [0, 1)"),
+        ):
+            if not holds:
+                raise ConfigError(f"{name} is {getattr(self, name)!r}; it must be {expected}")
         if self.repeat_share > 0 and self.objective == "all":
             raise ConfigError(
                 f"repeat_share is {self.repeat_share} with objective 'all', where repeated labels "
                 "count in full; it is for objective 'new'"
             )
-        if self.clip is not None and not self.clip > 0:
-            raise ConfigError(f"clip is {self.clip}; it must be positive, or None")
-        if not 0 <= self.validation < 1:
-            raise ConfigError(f"validation is {self.validation}; it must lie in [0, 1)")
 
 
 @dataclass(frozen=True)
