@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from labelmem.logs.adapting import ABREAST, STEPS, Adaptation, Source, earlier_rows
+from labelmem.logs.adapting import ABREAST, STEPS, Adaptation, earlier_rows
 from labelmem.logs.fit_command import digest_of
 from labelmem.logs.folder import Fitted, load_fitted
 from labelmem.logs.log import Log, read_log
 from labelmem.logs.opening import opened
 from labelmem.logs.problems import Policy
+from labelmem.logs.replaying import Source
 from labelmem.logs.rows import Columns
 from labelmem.logs.scores import COLUMNS, figures_of
 from labelmem.logs.states import Run, States
@@ -22,7 +23,7 @@ from labelmem.logs.summary import summary_of
 from labelmem.logs.vocabulary import tokens_of
 from labelmem.logs.words import counted
 
-__all__ = ["adapt_log", "outcome_of", "source_of"]
+__all__ = ["adapt_log", "source_of", "taken_in", "taken_in_before"]
 
 
 def source_of(fitted: Fitted, top: int) -> Source:
@@ -70,32 +71,50 @@ def adapt_log(
     with opened(path):  # says what is the matter if it is not there
         digest = digest_of(path)
     with States(folder) as states:
-        if abandon:
-            tell(f"gave up {counted(states.abandon(), 'unfinished file')}")
-        run = states.run(digest)
-        if run is not None and run.finished:
-            tell(f"{path} was taken in before; there is nothing to do")
-            return outcome_of(run, path) | {"already": True}
+        if (before := taken_in_before(states, path, digest, abandon, tell)) is not None:
+            return before
         after = earlier_rows(path, states)
         if after:
             tell(f"{path} has grown since it was taken in; going on after row {after:,}")
         log = read_log(path, columns or fitted.columns, policy, after)
         for line in [*summary_of(log).lines(), *log.problems.sentences()]:
             tell(line)
-        before = states.users()
+        users = states.users()
         work = Adaptation(states, source_of(fitted, top), log, digest, output, abreast, steps)
         if work.resumed:
             tell(f"going on after piece {work.run.done} of {work.run.total}")
-        begun, first = time.perf_counter(), _events(work.run)
-        work.go(show)
-        seconds = time.perf_counter() - begun
-        done = _events(work.run) - first
-        return outcome_of(work.run, path, log) | {
-            "already": False,
-            "new_users": states.users() - before,
-            "seconds": seconds,
-            "events_per_second": done / seconds if done else 0.0,
-        }
+        return taken_in(work, show) | {"new_users": states.users() - users}
+
+
+def taken_in_before(
+    states: States,
+    path: Path,
+    digest: str,
+    abandon: bool,
+    tell: Callable[[str], None],
+    log: Log | None = None,
+) -> dict[str, Any] | None:
+    """How a file went that is finished; None if there is work. Others are given up if wanted."""
+    if abandon:
+        tell(f"gave up {counted(states.abandon(), 'unfinished file')}")
+    run = states.run(digest)
+    if run is None or not run.finished:
+        return None
+    tell(f"{path} was taken in before; there is nothing to do")
+    return outcome_of(run, path, log) | {"already": True}
+
+
+def taken_in(work: Adaptation, show: bool | None) -> dict[str, Any]:
+    """Do what is left of a file; how it went, and how fast."""
+    begun, first = time.perf_counter(), _events(work.run)
+    work.go(show)
+    seconds = time.perf_counter() - begun
+    done = _events(work.run) - first
+    return outcome_of(work.run, work.log.path, work.log) | {
+        "already": False,
+        "seconds": seconds,
+        "events_per_second": done / seconds if done else 0.0,
+    }
 
 
 def outcome_of(run: Run, path: Path, log: Log | None = None) -> dict[str, Any]:

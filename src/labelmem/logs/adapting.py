@@ -9,9 +9,9 @@ on with the next piece. So nothing is lost that was committed, and nothing happe
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -19,29 +19,16 @@ from labelmem.errors import StorageError
 from labelmem.logs.fit_command import digest_of
 from labelmem.logs.lanes import Integers, Lane, Piece, plan
 from labelmem.logs.log import Log
-from labelmem.logs.replaying import Feed, Replay, empty_tally
+from labelmem.logs.replaying import Replay, Source, empty_tally
 from labelmem.logs.states import Run, States
 from labelmem.progress import progress_bar
-from labelmem.stepping import Stepping
 
-__all__ = ["ABREAST", "STEPS", "Adaptation", "Source", "earlier_rows"]
+__all__ = ["ABREAST", "STEPS", "Adaptation", "earlier_rows"]
 
 ABREAST = 256
 """Users side by side."""
 STEPS = 256
 """The most events of each of them between two commits."""
-
-
-@dataclass(frozen=True)
-class Source:
-    """Whatever predicts: a method, the names of its labels, and what is fed to it."""
-
-    method: Stepping[Any]
-    names: Sequence[str]
-    known: Callable[[Sequence[str]], Integers]
-    """Numbers of the log's items among these, -1 for others."""
-    feed: Feed
-    top: int = 5
 
 
 def earlier_rows(path: Path, states: States) -> int:
@@ -140,7 +127,7 @@ class Adaptation:
             first = min(int(log.row[log.offsets[user]]) for user in whose)
             log.problems.add("late", first, rows=late)
             log.problems.settle()
-        return Replay(source.method, source.names, source.feed, lane, source.top)
+        return Replay(source, lane)
 
     def _opened(self) -> Any:
         return nullcontext() if self.output is None else _output(self.output, self.run.written)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -19,11 +18,12 @@ from torch import nn
 from labelmem.adapter import Adapter
 from labelmem.config import MemoryConfig
 from labelmem.errors import CorruptFileError, MismatchError, StorageError
-from labelmem.logs.adapt_command import outcome_of
-from labelmem.logs.adapting import ABREAST, STEPS, Adaptation, Source
+from labelmem.logs.adapt_command import taken_in, taken_in_before
+from labelmem.logs.adapting import ABREAST, STEPS, Adaptation
 from labelmem.logs.fit_command import digest_of
 from labelmem.logs.log import Log
 from labelmem.logs.problems import Policy
+from labelmem.logs.replaying import Source
 from labelmem.logs.states import States
 from labelmem.logs.vectors import Matrix, VectorColumns, read_vectors
 from labelmem.logs.words import counted
@@ -75,24 +75,11 @@ def adapt_embeddings(
         _prepare(Path(folder), memory, matrix.shape[1])
         with States(Path(folder)) as kept:
             digest = digest_of(path)
-            if abandon:
-                tell(f"gave up {counted(kept.abandon(), 'unfinished file')}")
-            run = kept.run(digest)
-            if run is not None and run.finished:
-                tell(f"{path} was taken in before; there is nothing to do")
-                return outcome_of(run, path, log) | {"already": True}
-            work = Adaptation(
-                kept, _source(memory, matrix, top), log, digest, output, abreast, steps
-            )
-            begun = time.perf_counter()
-            work.go(show)
-            seconds = time.perf_counter() - begun
-            return outcome_of(work.run, path, log) | {
-                "already": False,
-                "baselines": _baselines(log),
-                "seconds": seconds,
-                "events_per_second": len(log) / seconds,
-            }
+            if (before := taken_in_before(kept, path, digest, abandon, tell, log)) is not None:
+                return before
+            source = _source(memory, matrix, top)
+            work = Adaptation(kept, source, log, digest, output, abreast, steps)
+            return taken_in(work, show) | {"baselines": _baselines(log)}
 
 
 def _source(memory: MemoryConfig, matrix: Matrix, top: int) -> Source:

@@ -62,15 +62,7 @@ def fit_log(
     summary = summary_of(log)
     for line in [*summary.lines(), *log.problems.sentences()]:
         tell(line)
-    defaults = recipe or Recipe()
-    parts = split_log(
-        log,
-        test=defaults.test,
-        valid=defaults.valid,
-        least_users=defaults.least_users,
-        most_items=defaults.most_items,
-        seed=seed,
-    )
+    parts = split_log(log, recipe or Recipe(), seed)
     known = len(parts.vocabulary)
     left = summary.items - known
     tell(f"the model will know {counted(known, 'item')}; left to memories: {left:,}")

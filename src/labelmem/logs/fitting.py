@@ -16,7 +16,7 @@ from labelmem.baselines.unigram import Unigram
 from labelmem.combiner import Combiner
 from labelmem.logs.methods import scored, tuned_counter
 from labelmem.logs.model import LogModel, adapter_around, made
-from labelmem.logs.parts import Parts, known_only, within, within_cells
+from labelmem.logs.parts import Parts, known_only, within
 from labelmem.logs.recipe import VARIANTS, Recipe
 from labelmem.logs.scores import Scores
 from labelmem.logs.words import counted
@@ -199,7 +199,12 @@ class Fitter:
     def _some(self, streams: Sequence[Recorded], cells: int) -> list[Recorded]:
         """Streams for the combiner."""
         recipe = self.recipe
-        return within_cells(streams, cells, recipe.steps, recipe.window * recipe.windows)
+        seen = recipe.window * recipe.windows
+
+        def cost(y: Tensor) -> int:  # events × distinct items
+            return min(len(y), seen) * len(torch.unique(y))
+
+        return within(streams, cells, recipe.steps, cost, least=2)  # so that one can be held out
 
     def _measure(self, adapter: Adapter) -> dict[str, Scores]:
         """Figures of all methods on the same test users."""

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from torch import Tensor
 
 from labelmem.errors import DataError
 from labelmem.logs.log import Log
+from labelmem.logs.recipe import Recipe
 from labelmem.logs.summary import first_sights
 from labelmem.logs.vocabulary import Vocabulary, vocabulary_of
 from labelmem.logs.words import counted
 from labelmem.split import Part, by_user
 
-__all__ = ["Parts", "known_only", "split_log", "within", "within_cells"]
+__all__ = ["Parts", "known_only", "split_log", "within"]
 
 Integers = npt.NDArray[np.int64]
 Recorded = tuple[Tensor, Tensor]
@@ -46,9 +46,7 @@ class Parts:
         ]
 
 
-def split_log(
-    log: Log, *, test: float, valid: float, least_users: int, most_items: int, seed: int
-) -> Parts:
+def split_log(log: Log, recipe: Recipe, seed: int) -> Parts:
     """Deal the users out, and choose the items that the training users have in common.
 
     Users with one event are in no part: there is nothing to predict for them.
@@ -60,11 +58,11 @@ def split_log(
             f"{log.path} has {counted(len(there), 'user')} with two events or more; at least "
             f"{_FEWEST_USERS} are needed to train on some and measure on others"
         )
-    split = by_user(there, test=test, valid=valid, seed=seed)
+    split = by_user(there, test=recipe.test, valid=recipe.valid, seed=seed)
     rng = np.random.default_rng(seed)
     parts: tuple[Part, ...] = ("train", "valid", "test")
     users = {part: rng.permutation(there[split.part(part)]) for part in parts}
-    vocabulary = vocabulary_of(log, users["train"], least_users, most_items)
+    vocabulary = vocabulary_of(log, users["train"], recipe.least_users, recipe.most_items)
     if len(vocabulary) < 2:
         raise DataError(
             f"{log.path} has {counted(len(vocabulary), 'item')} that two training users or more "
@@ -77,35 +75,29 @@ def split_log(
     return Parts(log, users, vocabulary, sights, int(mine.sum()))
 
 
-def within(streams: Sequence[Recorded], events: int, steps: int | None = None) -> list[Recorded]:
-    """The first streams that have about so many events together, each cut after ``steps``."""
-    taken: list[Recorded] = []
-    total = 0
-    for x, y in streams:
-        if total >= events:
-            break
-        taken.append((x[:steps], y[:steps]))
-        total += len(taken[-1][1])
-    return taken
-
-
-def within_cells(streams: Sequence[Recorded], cells: int, steps: int, seen: int) -> list[Recorded]:
-    """The first streams, cut after ``steps``, with about ``cells`` events × distinct items.
-
-    At least two, so that one can be held out.
+def within(
+    streams: Sequence[Recorded],
+    most: float,
+    steps: int | None = None,
+    cost: Callable[[Tensor], int] = len,
+    least: int = 0,
+) -> list[Recorded]:
+    """The first streams, each cut after ``steps``, whose costs add up to about so much.
 
     Parameters
     ----------
-    seen
-        How many events of a stream count, at most.
+    cost
+        What the labels of a stream cost; by default one for each event.
+    least
+        How many streams there are at least.
     """
     taken: list[Recorded] = []
     total = 0
     for x, y in streams:
-        if total >= cells and len(taken) > 1:
+        if total >= most and len(taken) >= least:
             break
         taken.append((x[:steps], y[:steps]))
-        total += min(len(y), seen) * len(torch.unique(y[:steps]))
+        total += cost(taken[-1][1])
     return taken
 
 

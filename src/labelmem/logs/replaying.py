@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from labelmem.logs.scores import COLUMNS, measured
 from labelmem.logs.states import Kept
 from labelmem.stepping import Stepping
 
-__all__ = ["BUCKETS", "Feed", "Replay", "empty_tally"]
+__all__ = ["BUCKETS", "Feed", "Replay", "Source", "empty_tally"]
 
 Integers = npt.NDArray[np.int64]
 Feed = Callable[[Integers, Tensor], Tensor]
@@ -33,26 +34,25 @@ def empty_tally() -> list[list[float]]:
     return [[0.0] * len(COLUMNS) for _ in range(BUCKETS)]
 
 
+@dataclass(frozen=True)
+class Source:
+    """Whatever predicts: a method, the names of its labels, and what is fed to it."""
+
+    method: Stepping[Any]
+    names: Sequence[str]
+    known: Callable[[Sequence[str]], Integers]
+    """Numbers of the log's items among these, -1 for others."""
+    feed: Feed
+    top: int = 5
+    """How many predictions are written for each event."""
+
+
 class Replay:
-    """A lane on its way through its events.
+    """A lane on its way through its events."""
 
-    Parameters
-    ----------
-    method
-        What predicts; its labels are the model's.
-    names
-        Names of these.
-    feed
-        What enters the method.
-    top
-        How many predictions are written for each event.
-    """
-
-    def __init__(
-        self, method: Stepping[Any], names: Sequence[str], feed: Feed, lane: Lane, top: int
-    ) -> None:
-        self.method, self.names, self.feed = method, names, feed
-        self.lane, self.top = lane, top
+    def __init__(self, source: Source, lane: Lane) -> None:
+        method = source.method
+        self.source, self.lane, self.method = source, lane, method
         self.state = unpack(method, [past.state if past else None for past in lane.kept])
         self.previous = torch.from_numpy(lane.previous).to(method.device)
         self.met = torch.from_numpy(lane.met).to(method.device)
@@ -64,10 +64,10 @@ class Replay:
         width, lines = lane.width, []
         for t in range(lane.y.shape[1]):
             events, there = lane.events(t)
-            step = self.method.advance(self.state, self.feed(events, self.previous), width)
+            step = self.method.advance(self.state, self.source.feed(events, self.previous), width)
             y, mask = self._on_device(lane.y[:, t]), self._on_device(there)
-            found = measured(step.probs, y, y < self.met, self.top).cpu().double().numpy()
-            best = step.probs.topk(min(self.top, width))
+            found = measured(step.probs, y, y < self.met, self.source.top).cpu().double().numpy()
+            best = step.probs.topk(min(self.source.top, width))
             chosen = best.indices.tolist(), best.values.tolist()
             lines += self._lines(events, there, found, *chosen)
             self.method.commit(self.state, step, y, None if there.all() else mask)
@@ -111,5 +111,6 @@ class Replay:
         return lines
 
     def _name(self, i: int, number: int) -> str:
-        known = len(self.names)
-        return self.names[number] if number < known else self.lane.own[i][number - known]
+        names = self.source.names
+        known = len(names)
+        return names[number] if number < known else self.lane.own[i][number - known]
