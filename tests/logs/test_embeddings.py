@@ -106,7 +106,7 @@ def test_rows_that_cannot_be_used(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arrays", "told"),
     [
-        ({"embeddings": np.zeros((3, 2))}, "has no array labels; it has embeddings"),
+        ({"embeddings": np.zeros((3, 2))}, "has no array labels; its arrays are embeddings"),
         ({"embeddings": np.zeros((3, 2)), "labels": np.zeros(2)}, "3 embeddings, 2 labels"),
         ({"embeddings": np.zeros(3), "labels": np.zeros(3)}, r"shape \(3,\)"),
         ({"embeddings": np.array(["x"]), "labels": np.zeros(1)}, "are not numbers"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -25,6 +25,10 @@ from labelmem.cli.shared import (
 __all__ = ["adapt"]
 
 
+def _column(what: str) -> Any:
+    return typer.Option(help=f"The {what} column.", show_default="as it was fitted")
+
+
 def adapt(
     model: Model,
     events: Annotated[Path, typer.Argument(help="A log, as for `labelmem fit`.")],
@@ -33,15 +37,9 @@ def adapt(
         Path | None, typer.Option(help="Also write a page of figures, as HTML.", show_default=False)
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="Predictions written for each event.")] = 5,
-    user: Annotated[
-        str | None, typer.Option(help="The user column.", show_default="as it was fitted")
-    ] = None,
-    item: Annotated[
-        str | None, typer.Option(help="The item column.", show_default="as it was fitted")
-    ] = None,
-    time: Annotated[
-        str | None, typer.Option(help="The time column.", show_default="as it was fitted")
-    ] = None,
+    user: Annotated[str | None, _column("user")] = None,
+    item: Annotated[str | None, _column("item")] = None,
+    time: Annotated[str | None, _column("time")] = None,
     header: Header = True,
     abandon: Abandon = False,
     skip_bad: SkipBad = False,

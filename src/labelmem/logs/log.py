@@ -128,43 +128,28 @@ def _shown(*fields: Any) -> str:
 def _in_order(path: Path, reader: _Reader, timed: bool, problems: Problems) -> Log:
     user, item, row = (np.array(x, np.int64) for x in (reader.user, reader.item, reader.row))
     time = np.array(reader.time, np.float64) if timed else None
-    if time is None:
-        order = np.argsort(user, kind="stable")
-    else:
-        _note_disorder(user, time, row, problems)
-        kept = _once(user, item, time, row, problems)
-        user, item, time, row = user[kept], item[kept], time[kept], row[kept]
-        order = np.lexsort((row, time, user))
-        time = time[order]
-    return Log(
-        path, user[order], item[order], time, row[order], [*reader.users], [*reader.items], problems
-    )
-
-
-def _note_disorder(
-    user: Integers, time: npt.NDArray[np.float64], row: Integers, problems: Problems
-) -> None:
     order = np.argsort(user, kind="stable")  # each user's rows as they stand in the file
-    same = user[order][1:] == user[order][:-1]
-    back = order[1:][same & (time[order][1:] < time[order][:-1])]
-    if len(back):
-        problems.add("order", int(row[back].min()), rows=len(back))
+    if time is not None:
+        same = user[order][1:] == user[order][:-1]
+        back = order[1:][same & (time[order][1:] < time[order][:-1])]
+        if len(back):
+            problems.add("order", int(row[back].min()), rows=len(back))
+        again = _repeats(user, item, time, row)
+        if len(again):
+            problems.add("duplicate", int(row[again].min()), rows=len(again))
+        order = np.lexsort((row, time, user))
+        order = order[~np.isin(order, again)]
+        time = time[order]
+    users, items = [*reader.users], [*reader.items]
+    return Log(path, user[order], item[order], time, row[order], users, items, problems)
 
 
-def _once(
-    user: Integers,
-    item: Integers,
-    time: npt.NDArray[np.float64],
-    row: Integers,
-    problems: Problems,
-) -> npt.NDArray[np.bool_]:
-    """Which events to keep: of those that are the same in everything, the first."""
+def _repeats(
+    user: Integers, item: Integers, time: npt.NDArray[np.float64], row: Integers
+) -> Integers:
+    """Events that are the same in everything as an earlier one."""
     order = np.lexsort((row, item, time, user))
     again = np.ones(max(len(order) - 1, 0), np.bool_)
     for values in (user, item, time):
         again &= values[order][1:] == values[order][:-1]
-    kept = np.ones(len(user), np.bool_)
-    kept[order[1:][again]] = False
-    if again.any():
-        problems.add("duplicate", int(row[~kept].min()), rows=int(again.sum()))
-    return kept
+    return np.asarray(order[1:][again], np.int64)

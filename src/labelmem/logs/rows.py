@@ -15,7 +15,7 @@ from labelmem.errors import DataError, MissingExtraError
 from labelmem.logs.opening import opened
 from labelmem.logs.problems import Problems
 
-__all__ = ["Columns", "Format", "format_of", "parquet_file", "read_rows"]
+__all__ = ["Columns", "Format", "format_of", "parquet_file", "read_rows", "require_columns"]
 
 Format = Literal["csv", "jsonl", "parquet"]
 Row = tuple[int, Any, Any, Any]
@@ -117,19 +117,22 @@ def _csv_fields(
 
 def _places(path: Path, header: Sequence[str], columns: Columns) -> tuple[int, int, int]:
     """Positions of user and item from 0, of the time from 1, where 0 is none."""
-    _require(path, header, columns)
+    require_columns(path, header, columns.names())
     time = 0 if columns.time is None else header.index(columns.time) + 1
     return header.index(columns.user), header.index(columns.item), time
 
 
-def _require(path: Path, found: Sequence[str], columns: Columns) -> None:
-    missing = [name for name in columns.names() if name not in found]
+def require_columns(
+    path: Path, found: Sequence[str], wanted: Sequence[str], noun: str = "column"
+) -> None:
+    """Refuse a file that lacks a wanted column, or has it twice."""
+    missing = [name for name in wanted if name not in found]
     if missing:
         there = ", ".join(found[:20]) or "none"
-        raise DataError(f"{path} has no column {', '.join(missing)}; its columns are {there}")
-    twice = [name for name in columns.names() if found.count(name) > 1]
+        raise DataError(f"{path} has no {noun} {', '.join(missing)}; its {noun}s are {there}")
+    twice = [name for name in wanted if found.count(name) > 1]
     if twice:
-        raise DataError(f"{path} has the column {twice[0]} more than once; which one is meant?")
+        raise DataError(f"{path} has the {noun} {twice[0]} more than once; which one is meant?")
 
 
 def _json_rows(path: Path, columns: Columns, problems: Problems) -> Iterator[Row]:
@@ -150,7 +153,7 @@ def _json_rows(path: Path, columns: Columns, problems: Problems) -> Iterator[Row
             time = None if columns.time is None else row.get(columns.time)
             yield number, row.get(columns.user), row.get(columns.item), time
     if seen:  # a column that no row has is a mistake in its name, not in the rows
-        _require(path, sorted(seen), columns)
+        require_columns(path, sorted(seen), columns.names())
 
 
 def parquet_file(path: Path) -> Any:
@@ -171,7 +174,7 @@ def parquet_file(path: Path) -> Any:
 
 def _parquet_rows(path: Path, columns: Columns, problems: Problems) -> Iterator[Row]:
     file = parquet_file(path)
-    _require(path, file.schema_arrow.names, columns)
+    require_columns(path, file.schema_arrow.names, columns.names())
     number = 0
     for batch in file.iter_batches(batch_size=65_536, columns=columns.names()):
         parts = [batch.column(name).to_pylist() for name in columns.names()]

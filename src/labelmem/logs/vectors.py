@@ -14,7 +14,7 @@ import numpy.typing as npt
 from labelmem.errors import DataError
 from labelmem.logs.log import Log
 from labelmem.logs.problems import Policy, Problems
-from labelmem.logs.rows import parquet_file
+from labelmem.logs.rows import parquet_file, require_columns
 
 __all__ = ["VectorColumns", "read_vectors"]
 
@@ -81,25 +81,18 @@ def _reader_of(path: Path) -> Callable[[Path, VectorColumns], tuple[Any, Any, An
 def _from_npz(path: Path, columns: VectorColumns) -> tuple[Any, Any, Any]:
     try:
         with np.load(path, allow_pickle=False) as arrays:
-            missing = [name for name in columns.names() if name not in arrays.files]
-            if missing:
-                raise DataError(
-                    f"{path} has no array {', '.join(missing)}; it has {', '.join(arrays.files)}"
-                )
+            require_columns(path, arrays.files, columns.names(), "array")
             parts = [arrays[name] for name in columns.names()]
+    except DataError:
+        raise
     except (ValueError, OSError, zipfile.BadZipFile) as error:
-        if isinstance(error, DataError):
-            raise
         raise DataError(f"{path} cannot be read as npz: {error}") from error
     return _with_users(parts)
 
 
 def _from_parquet(path: Path, columns: VectorColumns) -> tuple[Any, Any, Any]:
     file = parquet_file(path)
-    missing = [name for name in columns.names() if name not in file.schema_arrow.names]
-    if missing:
-        there = ", ".join(file.schema_arrow.names[:20])
-        raise DataError(f"{path} has no column {', '.join(missing)}; its columns are {there}")
+    require_columns(path, file.schema_arrow.names, columns.names())
     table = file.read(columns=columns.names())
     return _with_users([table.column(name).to_pylist() for name in columns.names()])
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from torch import Tensor, nn
 
 from labelmem.errors import ConfigError
+from labelmem.models.feed_forward import FeedForward
 from labelmem.models.sizes import check_sizes
 
 __all__ = ["ConvNet", "Length"]
@@ -26,7 +27,7 @@ class Length(nn.Module):
         return self.length * nn.functional.normalize(h, dim=-1)
 
 
-class ConvNet(nn.Module):
+class ConvNet(FeedForward):
     """Classifies square grey images: pairs of 3x3 convolutions, pooling after each pair, then h.
 
     Parameters
@@ -64,7 +65,6 @@ class ConvNet(nn.Module):
         channels: Sequence[int] = (64, 64, 128, 128),
         gain: float | None = None,
     ) -> None:
-        super().__init__()
         check_sizes(labels=labels, dim=dim, size=size)
         for width in channels:
             check_sizes(channels=width)
@@ -82,15 +82,4 @@ class ConvNet(nn.Module):
         layers += [nn.Flatten(), nn.Linear(channels[-1] * (size >> pools) ** 2, dim)]
         if gain is not None:
             layers.append(Length(gain))
-        self.body = nn.Sequential(*layers)
-        self.head = nn.Linear(dim, labels)
-
-    def embed(self, x: Tensor) -> Tensor:
-        """What the head sees: h (n, dim) of images (n, 1, size, size)."""
-        h: Tensor = self.body(x)
-        return h
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Logits (n, labels) of images (n, 1, size, size)."""
-        logits: Tensor = self.head(self.embed(x))
-        return logits
+        super().__init__(nn.Sequential(*layers), dim, labels)
