@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from labelmem_paper.report.looks import FAINT
 from labelmem_paper.report.result_plots import LEADING, Drawing, drawings_of
 from labelmem_paper.report.results import load_results
 from report.made_up import METHODS, Record, keep, made_up, many, with_cells
-
-from labelmem.render.palette import FAINT
 
 
 def drawn(folder: Path, *records: Record) -> dict[str, Drawing]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
@@ -41,14 +41,8 @@ class LabelMethod(FromLabels[S, O]):
     Parameters are those of :class:`labelmem.baselines.from_labels.FromLabels`.
     """
 
-    def __init__(
-        self,
-        labels: Iterable[Hashable] | int,
-        options: O | None = None,
-        device: torch.device | str = "cpu",
-    ) -> None:
-        super().__init__(labels, options, device)
-        self.counts = torch.zeros(len(self.known), dtype=torch.float64, device=self.device)
+    counts: Tensor | None = None
+    """How often each label came in training, once it is fitted."""
 
     def fit(self, sequences: Iterable[Recorded], **options: Any) -> Self:
         """Count the labels of the training streams, afresh; unknown labels are passed over."""
@@ -59,11 +53,12 @@ class LabelMethod(FromLabels[S, O]):
     def _count(self, recorded: list[Tensor]) -> None:
         ids = torch.cat([torch.zeros(0, dtype=torch.int64), *recorded])
         counts = torch.bincount(ids[ids >= 0], minlength=len(self.known))
-        self.counts = counts.to(self.counts)
+        self.counts = counts.to(self.device, torch.float64)
 
     def background(self, streams: int, width: int) -> Tensor:
         """The smoothed frequencies as (n, width) probabilities; labels of a stream's own have 0."""
-        counts = self.counts + self.options.smoothing
+        none = torch.zeros(len(self.known), dtype=torch.float64, device=self.device)
+        counts = (none if self.counts is None else self.counts) + self.options.smoothing
         p = (counts / counts.sum()).to(self.dtype)
         return torch.nn.functional.pad(p, (0, width - len(p))).repeat(streams, 1)
 

@@ -101,6 +101,10 @@ class ModelMethod(AroundModel, Baseline[S, O]):  # type: ignore[override]  # its
         now = self.see(state, step.x, width)
         return replace(step, model_state=now.model_state)
 
+    def has_label(self, own: Tensor, width: int) -> Tensor:
+        """(n, width) which labels streams have that met so many of their own (n,)."""
+        return torch.arange(width, device=own.device) < len(self.known) + own[:, None]
+
     def hidden(
         self, sequences: Iterable[Recorded], batch_size: int
     ) -> Iterator[tuple[Tensor, Tensor]]:

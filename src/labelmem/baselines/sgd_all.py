@@ -113,7 +113,7 @@ class SGDAll(ModelMethod[SGDAllState, SGDAllOptions]):
         scores, model_state = tree_map(lambda *some: torch.cat(some), *each)
         refuse_infinite(scores)
         scores = wider(scores, width)
-        probs = masked_softmax(scores, self._has(state.own, scores.shape[1]))
+        probs = masked_softmax(scores, self.has_label(state.own, scores.shape[1]))
         return ModelStep(x, probs, model_state=model_state if self.backbone.recurrent else None)
 
     def rebase(self, state: SGDAllState, step: Step, width: int) -> Step:
@@ -127,7 +127,7 @@ class SGDAll(ModelMethod[SGDAllState, SGDAllOptions]):
         fresh = self.fresh_row()
         rows = {name: _longer(tensor, extra, fresh[name]) for name, tensor in state.rows.items()}
         y = y.clamp(max=len(self.known) + extra - 1)
-        has = self._has(own, len(self.known) + extra)
+        has = self.has_label(own, len(self.known) + extra)
         weights = self._copied(state.weights)
         start = {name: p[None] for name, p in self._weights().items()}
         origin = {name: row.expand_as(rows[name][:1]) for name, row in fresh.items()}
@@ -243,10 +243,6 @@ class SGDAll(ModelMethod[SGDAllState, SGDAllOptions]):
             raise InputError(f"{name} cannot take this input: {error}") from error
         self._one_by_one |= streams > 1
         return tree_map(lambda *parts: torch.stack(parts), *each)
-
-    def _has(self, own: Tensor, width: int) -> Tensor:
-        """(n, width) whether the stream has the label."""
-        return torch.arange(width, device=own.device) < len(self.known) + own[:, None]
 
 
 def _longer(rows: Tensor, size: int, row: Tensor) -> Tensor:

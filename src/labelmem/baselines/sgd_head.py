@@ -117,7 +117,7 @@ class SGDHead(ModelMethod[SGDHeadState, SGDHeadOptions]):
         change = torch.einsum("nk,nkw->nw", change, state.coef) + state.bias
         scores = wider(step.logits, width) + wider(change, width)[:, :width]
         refuse_infinite(scores)
-        has = self._has(state.own, width)
+        has = self.has_label(state.own, width)
         return SGDHeadStep(
             x=step.x,
             probs=masked_softmax(scores, has),
@@ -133,13 +133,13 @@ class SGDHead(ModelMethod[SGDHeadState, SGDHeadOptions]):
         assert isinstance(step, SGDHeadStep)
         own = chosen(mask, torch.maximum(state.own, y + 1 - len(self.known)), state.own)
         width = len(self.known) + int(own.max())
-        joins = self._has(own, width) & ~self._has(state.own, width)
+        joins = self.has_label(own, width) & ~self.has_label(state.own, width)
         scores = wider(step.scores, width, -torch.inf).masked_fill(joins, 0.0)
         basis, a = coordinates(state.basis, step.h, mask)
         coef = wider(wider(state.coef, width, dim=2), basis.shape[1])
         if self.options.init == "imprint":
             self._imprint(coef, scores, joins, a, step.h)
-        gradient = masked_softmax(scores, self._has(own, width))
+        gradient = masked_softmax(scores, self.has_label(own, width))
         gradient = gradient - torch.nn.functional.one_hot(y.clamp(max=width - 1), width)
         gradient = chosen(mask, gradient, torch.zeros_like(gradient))
         state.basis, state.own = basis, own
@@ -160,10 +160,6 @@ class SGDHead(ModelMethod[SGDHeadState, SGDHeadOptions]):
     def _head(self) -> torch.nn.Linear:
         assert self.backbone.head is not None
         return self.backbone.head
-
-    def _has(self, own: Tensor, width: int) -> Tensor:
-        """(n, width) whether the stream has the label."""
-        return torch.arange(width, device=own.device) < len(self.known) + own[:, None]
 
 
 def coordinates(basis: Tensor, h: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:

@@ -12,7 +12,7 @@ from labelmem.demo.rows import table_of
 from labelmem.demo.run import TITLES, TaskResult
 from labelmem.demo.trace import Trace
 from labelmem.render.page import Page
-from labelmem.render.palette import looks
+from labelmem.render.palette import METHODS
 from labelmem.render.plots import Axis, Series, lines, to_svg
 from labelmem.render.svg import pixels
 from labelmem.render.tables import Column, Table
@@ -70,9 +70,8 @@ def _curves(done: TaskResult, of: Callable[[Trace], Curve]) -> dict[str, Curve]:
 
 
 def _drawn(curves: Mapping[str, Curve], x: str, y: str) -> str:
-    styles = looks(list(curves))
     series = [
-        Series(TITLES[name], *curve, styles[name], strong=name == "lmn")
+        Series(TITLES[name], *curve, METHODS[name], strong=name == "lmn")
         for name, curve in curves.items()
         if curve[0]
     ]

@@ -46,31 +46,23 @@ class Fit:
     """How it came about, for the card."""
 
 
+@dataclass
 class Fitter:
-    """Goes through the stages of a fit; each is kept in the workshop as soon as it is done.
+    """Goes through the stages of a fit; each is kept in the workshop as soon as it is done."""
 
-    Parameters
-    ----------
-    tell
-        Is told in words what comes next.
-    show
-        Whether to show progress; None does where a person watches.
-    """
+    parts: Parts
+    recipe: Recipe
+    shop: Workshop
+    seed: int
+    device: torch.device
+    tell: Callable[[str], None]
+    """Is told in words what comes next."""
+    show: bool | None = None
+    """Whether to show progress; None does where a person watches."""
 
-    def __init__(
-        self,
-        parts: Parts,
-        recipe: Recipe,
-        shop: Workshop,
-        seed: int,
-        device: torch.device,
-        tell: Callable[[str], None],
-        show: bool | None = None,
-    ) -> None:
-        self.parts, self.recipe, self.shop = parts, recipe, shop
-        self.seed, self.device, self.tell, self.show = seed, device, tell, show
-        self.labels = len(parts.vocabulary)
-        self.train, self.valid = (parts.streams(part) for part in ("train", "valid"))
+    def __post_init__(self) -> None:
+        self.labels = len(self.parts.vocabulary)
+        self.train, self.valid = (self.parts.streams(part) for part in ("train", "valid"))
         self.facts: dict[str, Any] = {}
 
     def run(self) -> Fit:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["COLOURS", "FAINT", "GRID", "INK", "MUTED", "Look"]
-__all__ += ["css_variables", "look_of", "looks", "themed"]
+__all__ = ["COLOURS", "GRID", "INK", "METHODS", "MUTED", "Look", "css_variables", "themed"]
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,7 @@ class Look:
         return COLOURS[self.colour].light
 
 
-_METHODS = {
+METHODS = {
     "lmn": Look("blue", "solid", "o"),
     "lmn-fixed": Look("sky", "dashed", "s"),
     "sgd-head": Look("orange", "dashdot", "^"),
@@ -62,35 +60,7 @@ _METHODS = {
     "static": Look("grey", "solid", "v"),
     "maml": Look("purple", "dashed", "h"),
 }
-FAINT = Look("silver", "solid", ".")
-"""For what is only there to be compared with."""
-_SPARE = (
-    Look("purple", "solid", "P"),
-    Look("brown", "dashed", "X"),
-    Look("purple", "dotted", "<"),
-    Look("brown", "dashdot", ">"),
-    Look("orange", "dashed", "p"),
-    Look("green", "solid", "*"),
-)
-
-
-def looks(names: Sequence[str]) -> dict[str, Look]:
-    """The looks of some methods: those everybody knows keep theirs, others share what is left.
-
-    Examples
-    --------
-    >>> looks(["lmn", "mine"])["mine"].colour
-    'purple'
-    """
-    spare = iter(_SPARE * (1 + len(names) // len(_SPARE)))
-    return {name: _METHODS[name] if name in _METHODS else next(spare) for name in names}
-
-
-def look_of(index: int) -> Look:
-    """The look of the ``index``-th of some series that are not methods."""
-    names = list(COLOURS)
-    dashes = ("solid", "dashed", "dashdot", "dotted")
-    return Look(names[index % len(names)], dashes[index % len(dashes)])
+"""How methods are drawn that everybody knows, in every plot the same."""
 
 
 def css_variables(dark: bool) -> str:

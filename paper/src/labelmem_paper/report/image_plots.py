@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from labelmem.render.palette import look_of, looks
 from labelmem.render.plots import Axis, Series, lines
 from labelmem_paper.experiments.records import Record
+from labelmem_paper.report.looks import look_of, looks
 from labelmem_paper.report.marks import paths
 from labelmem_paper.report.result_plots import Drawing
 from labelmem_paper.report.results import DatasetResults, TableResults

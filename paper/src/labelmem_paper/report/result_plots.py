@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from labelmem.render.palette import FAINT, look_of, looks
 from labelmem.render.plots import Axis, Series, lines, to_svg
 from labelmem_paper.experiments.records import Record
+from labelmem_paper.report.looks import FAINT, look_of, looks
 from labelmem_paper.report.marks import points
 from labelmem_paper.report.metric import metric_of
 from labelmem_paper.report.results import DatasetResults, Result, TableResults
