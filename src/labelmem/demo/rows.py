@@ -59,20 +59,16 @@ def as_plain(done: TaskResult) -> dict[str, Any]:
             {
                 "name": method.name,
                 "settings": method.settings,
-                "metrics": _finite(method.result.metrics),
+                "metrics": {n: _number(value) for n, value in method.result.metrics.items()},
                 "interval": {
-                    name: [_number(low), _number(high)]
-                    for name, (low, high) in method.result.interval.items()
+                    n: [_number(bound) for bound in bounds]
+                    for n, bounds in method.result.interval.items()
                 },
                 "us_per_step": method.us_per_step,
             }
             for method in done.methods
         ],
     }
-
-
-def _finite(figures: dict[str, float]) -> dict[str, float | None]:
-    return {name: _number(value) for name, value in figures.items()}
 
 
 def _number(value: float) -> float | None:

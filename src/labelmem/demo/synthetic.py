@@ -73,12 +73,9 @@ class SyntheticRecipe:
             )
         if min(self.burst, self.chain, self.habit, self.favourite, self.zipf) < 0:
             raise ConfigError("probabilities and zipf must not be negative")
-        if not 0 <= self.new_favourites <= min(self.favourites, self.new_labels):
-            if self.new_labels or self.new_favourites < 0:
-                raise ConfigError(
-                    f"new_favourites is {self.new_favourites}; it must lie in "
-                    f"0..{min(self.favourites, self.new_labels)}"
-                )
+        most = min(self.favourites, self.new_labels)
+        if self.new_favourites < 0 or (self.new_labels and self.new_favourites > most):
+            raise ConfigError(f"new_favourites is {self.new_favourites}; it must lie in 0..{most}")
         if self.favourites > self.labels:
             raise ConfigError(f"favourites is {self.favourites}, more than labels, {self.labels}")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import Any, Self
 
 import torch
@@ -10,7 +9,7 @@ from torch import Tensor, nn
 
 from labelmem.adapter import Adapter
 from labelmem.errors import ModelError, UnsupportedError
-from labelmem.lmn import LMNState, LMNStep, Recurrent
+from labelmem.lmn import LMNState, LMNStep
 
 __all__ = ["HeadAdapter", "HeadInput", "OutputLayer", "output_layer"]
 
@@ -79,14 +78,13 @@ class HeadAdapter(Adapter):
         h: Tensor,
         key: Tensor,
         logits: Tensor | None,
-        width: int,
-        x: Any = None,
-        recurrent: Recurrent = (None, None),
+        *rest: Any,
+        **more: Any,
     ) -> LMNStep:
         """Eq. 1 to 5, in the precision of the memory."""
         h, key = h.to(self.dtype), key.to(self.dtype)
         logits = None if logits is None else logits.to(self.dtype)
-        return super().combine(state, h, key, logits, width, x, recurrent)
+        return super().combine(state, h, key, logits, *rest, **more)
 
 
 class HeadInput:
@@ -106,12 +104,7 @@ class HeadInput:
         self._hook = self.layer.register_forward_pre_hook(self._catch)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._hook.remove()
         self.h = None
 
