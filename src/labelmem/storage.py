@@ -21,16 +21,9 @@ from torch import Tensor
 
 from labelmem._version import __version__
 from labelmem.errors import CorruptFileError, FormatVersionError, MismatchError, StorageError
-from labelmem.label_codec import JSON, decode_label, encode_label
+from labelmem.label_codec import JSON
 
-__all__ = [
-    "FORMAT_VERSION",
-    "decode_label",
-    "encode_label",
-    "load_state",
-    "save_state",
-    "write_file",
-]
+__all__ = ["FORMAT_VERSION", "load_state", "save_state", "write_file"]
 
 FORMAT_VERSION = 1
 """Version of the document in the header. Raise it when an older labelmem could misread a file."""

@@ -118,15 +118,8 @@ class SGDHead(ModelMethod[SGDHeadState, SGDHeadOptions]):
         scores = wider(step.logits, width) + wider(change, width)[:, :width]
         refuse_infinite(scores)
         has = self.has_label(state.own, width)
-        return SGDHeadStep(
-            x=step.x,
-            probs=masked_softmax(scores, has),
-            model_probs=step.model_probs,
-            h=step.h,
-            logits=step.logits,
-            model_state=step.model_state,
-            scores=scores.masked_fill(~has, -torch.inf),
-        )
+        probs, scores = masked_softmax(scores, has), scores.masked_fill(~has, -torch.inf)
+        return SGDHeadStep(**{**vars(step), "probs": probs, "scores": scores})
 
     def learn(self, state: SGDHeadState, step: ModelStep, y: Tensor, mask: Tensor | None) -> None:
         """Give a new label its row, then take the step."""

@@ -8,7 +8,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from labelmem.batch import StreamBatch
 from labelmem.checks.trial import Trial, refuses, say
 from labelmem.trees import tree_map
 
@@ -88,11 +87,6 @@ def check_wrong_batches_are_refused(trial: Trial) -> None:
     wrong = refuses(lambda: batch.observe(y, mask=[True]))
     say(wrong, "a mask of the wrong length was accepted")
     say(torch.equal(batch.predict(x), before), "a refused call changed the batch")
-    _check_usable(batch, x, y)
-
-
-def _check_usable(batch: StreamBatch, x: Any, y: Sequence[Any]) -> None:
-    batch.predict(x)
     batch.observe(y)
     say(bool(torch.isfinite(batch.predict(x)).all()), "the batch is unusable after a refusal")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Hashable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from labelmem.config import MemoryConfig
@@ -88,7 +89,6 @@ class LabelMemClassifier(base.Classifier):
         self.theta = theta
         self.window = window
         self._features = Features(features or (), before=1 if model is None else 0)
-        self._learner: Alone | Worn | None = None
 
     @property
     def _multiclass(self) -> bool:
@@ -96,7 +96,7 @@ class LabelMemClassifier(base.Classifier):
 
     def learn_one(self, x: Mapping[Hashable, Any], y: Hashable) -> None:
         """Learn that the label of the features ``x`` is ``y``, which may be new."""
-        learner = self._started()
+        learner = self._learner
         if isinstance(learner, Alone):
             if not x.keys() <= self._features.places.keys():
                 self._features.meet(x)
@@ -105,7 +105,7 @@ class LabelMemClassifier(base.Classifier):
 
     def predict_one(self, x: Mapping[Hashable, Any], **kwargs: Any) -> Any:
         """The most probable label for the features ``x``; None while none is known."""
-        learner = self._started()
+        learner = self._learner
         # Without a model there is no need of probabilities to see which is the largest.
         if isinstance(learner, Alone):
             return learner.guess(self._vector(learner, x))
@@ -113,19 +113,15 @@ class LabelMemClassifier(base.Classifier):
 
     def predict_proba_one(self, x: Mapping[Hashable, Any], **kwargs: Any) -> dict[Any, float]:
         """The probability of each label for the features ``x``; empty while none is known."""
-        learner = self._started()
+        learner = self._learner
         h = self._vector(learner, x)
         # Without a model there is no detour by a batch of one, a tenth of the time.
         P = learner.read(h) if isinstance(learner, Alone) else learner.probs(h[None])[0]
         return dict(zip(learner.space.names(len(P)), P.tolist(), strict=True))
 
-    def _started(self) -> Alone | Worn:
+    @cached_property
+    def _learner(self) -> Alone | Worn:
         """What learns, made when it is first needed: a clone is to be as new."""
-        if self._learner is None:
-            self._learner = self._start()
-        return self._learner
-
-    def _start(self) -> Alone | Worn:
         if self.model is None:
             return without_a_model(self.memory, 1, self.window)
         if self.features is None:

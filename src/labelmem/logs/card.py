@@ -54,11 +54,11 @@ def card_of(
     return {
         "labelmem": __version__,
         "about": about,
-        "data": summary.plain(),
+        "data": asdict(summary),
         "understood": summary.lines(),
         "users": {part: len(users) for part, users in parts.users.items()},
         "items_known": len(parts.vocabulary),
-        "recipe": recipe.plain(),
+        "recipe": asdict(recipe),
         "training": fit.facts,
         "figures": measured,
         "gain_over_counter": {name: asdict(gain) for name, gain in gains.items()},

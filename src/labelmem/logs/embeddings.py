@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections import Counter
 from collections.abc import Callable
@@ -17,17 +16,17 @@ from torch import nn
 
 from labelmem.adapter import Adapter
 from labelmem.config import MemoryConfig
-from labelmem.errors import CorruptFileError, MismatchError, StorageError
+from labelmem.errors import MismatchError, StorageError
 from labelmem.logs.adapt_command import taken_in, taken_in_before
 from labelmem.logs.adapting import ABREAST, STEPS, Adaptation
 from labelmem.logs.fit_command import digest_of
+from labelmem.logs.folder import read_json, write_json
 from labelmem.logs.log import Log
 from labelmem.logs.problems import Policy
 from labelmem.logs.replaying import Source
 from labelmem.logs.states import States
 from labelmem.logs.vectors import Matrix, VectorColumns, read_vectors
 from labelmem.logs.words import counted
-from labelmem.storage import write_file
 
 __all__ = ["adapt_embeddings"]
 
@@ -101,10 +100,7 @@ def _prepare(folder: Path, memory: MemoryConfig, dim: int) -> None:
     ours = {"dim": dim, "memory": asdict(memory)}
     path = folder / _NOTE
     if path.exists():
-        try:
-            theirs = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise CorruptFileError(f"{path} cannot be read ({error}); use a backup") from error
+        theirs = read_json(path, dict)
         if theirs != ours:
             raise MismatchError(
                 f"{folder} was begun with {theirs}, now it is {ours}; use the same embeddings and "
@@ -113,7 +109,7 @@ def _prepare(folder: Path, memory: MemoryConfig, dim: int) -> None:
         return
     if any(folder.iterdir()):
         raise StorageError(f"{folder} holds something else; name an empty folder, or a new one")
-    write_file(path, (json.dumps(ours, indent=1) + "\n").encode())
+    write_json(path, ours)
 
 
 def _baselines(log: Log) -> dict[str, float]:

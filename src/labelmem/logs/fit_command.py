@@ -70,7 +70,7 @@ def fit_log(
     identity = {
         "file": digest_of(path),
         "columns": asdict(columns),
-        "recipe": recipe.plain(),
+        "recipe": asdict(recipe),
         "settings": [policy, seed, device],
         "labelmem": __version__,
     }

@@ -19,7 +19,7 @@ from labelmem.logs.rows import Columns
 from labelmem.logs.vocabulary import Vocabulary
 from labelmem.storage import load_state, save_state, write_file
 
-__all__ = ["WEIGHTS", "Fitted", "load_fitted", "save_fitted"]
+__all__ = ["WEIGHTS", "Fitted", "load_fitted", "read_json", "save_fitted", "write_json"]
 
 _FORMAT = 1
 _CONFIG, _MODEL, _COMBINER, _LABELS = (
@@ -70,7 +70,7 @@ def save_fitted(
         combiner.state_dict(),
         {"form": combiner.form(), "theta": combiner.start, "memory": adapter.memory.plain()},
     )
-    _write_json(folder / _LABELS, list(vocabulary.names))
+    write_json(folder / _LABELS, list(vocabulary.names))
     config = {
         "format": _FORMAT,
         "labelmem": __version__,
@@ -78,7 +78,7 @@ def save_fitted(
         "labels": len(vocabulary),
         "seed": seed,
     }
-    _write_json(folder / _CONFIG, config)
+    write_json(folder / _CONFIG, config)
 
 
 def load_fitted(folder: Path, device: torch.device | str = "cpu") -> Fitted:
@@ -90,7 +90,7 @@ def load_fitted(folder: Path, device: torch.device | str = "cpu") -> Fitted:
         The folder is none of ours, not whole, or written by a newer labelmem.
     """
     config = _read_config(folder)
-    names = _read_json(folder / _LABELS, list)
+    names = read_json(folder / _LABELS, list)
     if len(names) != config["labels"]:
         raise CorruptFileError(
             f"{folder / _LABELS} has {len(names)} labels, {_CONFIG} says {config['labels']}; "
@@ -113,7 +113,7 @@ def _read_config(folder: Path) -> dict[str, Any]:
         raise StorageError(
             f"{folder} is no model folder: it has no {_CONFIG}. Make one with `labelmem fit`"
         )
-    config: dict[str, Any] = _read_json(path, dict)
+    config: dict[str, Any] = read_json(path, dict)
     if config.get("format", _FORMAT) > _FORMAT:
         raise FormatVersionError(
             f"{folder} has format {config['format']}, this labelmem {__version__} reads up to "
@@ -125,22 +125,23 @@ def _read_config(folder: Path) -> dict[str, Any]:
     return config
 
 
-def _read_json(path: Path, kind: type) -> Any:
+def read_json(path: Path, kind: type) -> Any:
     """A document of the expected kind, or an error that names the file."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, OSError) as error:
         reason = getattr(error, "strerror", None) or error
         raise CorruptFileError(
-            f"{path} cannot be read ({reason}); use a copy, or fit again"
+            f"{path} cannot be read ({reason}); use a copy, or make it again"
         ) from error
     if not isinstance(document, kind):
         raise CorruptFileError(
             f"{path} holds a {type(document).__name__}, expected a {kind.__name__}; "
-            "use a copy, or fit again"
+            "use a copy, or make it again"
         )
     return document
 
 
-def _write_json(path: Path, document: Any) -> None:
+def write_json(path: Path, document: Any) -> None:
+    """Write a document as people can read it."""
     write_file(path, (json.dumps(document, ensure_ascii=False, indent=1) + "\n").encode())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["distinct_pairs", "offsets_of", "starts", "without_repeats"]
+__all__ = ["distinct_pairs", "offsets_of", "starts"]
 
 Integers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -16,17 +16,6 @@ def starts(groups: Integers) -> Mask:
     first = np.ones(len(groups), np.bool_)
     np.not_equal(groups[1:], groups[:-1], out=first[1:])
     return first
-
-
-def without_repeats(groups: Integers, labels: Integers) -> Mask:
-    """Mark the events that differ in label from the one before in their group.
-
-    Examples
-    --------
-    >>> without_repeats(np.array([1, 1, 1, 2]), np.array([5, 5, 6, 6]))
-    array([ True, False,  True,  True])
-    """
-    return starts(groups) | starts(labels)
 
 
 def distinct_pairs(groups: Integers, labels: Integers, many: int) -> Integers:

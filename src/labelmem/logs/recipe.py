@@ -8,7 +8,7 @@ What was cut is written on the card.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 __all__ = ["VARIANTS", "Recipe", "recipe_for"]
@@ -67,10 +67,6 @@ class Recipe:
     many users in part rather than few of them whole."""
     steps: int = 512
     """Longer streams are cut in training. When figures are measured, streams are whole."""
-
-    def plain(self) -> dict[str, Any]:
-        """As JSON has it."""
-        return asdict(self)
 
 
 def recipe_for(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -37,10 +36,6 @@ class Summary:
     last: float | None
     skipped: dict[str, int]
     """Rows that were left out or odd, by kind."""
-
-    def plain(self) -> dict[str, Any]:
-        """As JSON has it."""
-        return asdict(self)
 
     def lines(self) -> list[str]:
         """In words."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from labelmem.logs.grouping import distinct_pairs, starts, without_repeats
+from labelmem.logs.grouping import distinct_pairs, starts
 
 __all__ = ["Filters"]
 
@@ -46,7 +46,7 @@ class Filters:
     def _merge(self, groups: Integers, labels: Integers) -> Mask:
         if not self.merge_repeats:
             return np.ones(len(groups), np.bool_)
-        return without_repeats(groups, labels)
+        return starts(groups) | starts(labels)
 
     def _drop_rare(self, groups: Integers, labels: Integers) -> Mask:
         many = int(labels.max(initial=-1)) + 1
