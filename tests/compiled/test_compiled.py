@@ -30,7 +30,7 @@ from labelmem.compiled import mix as compiled_mix
 from labelmem.compiled import write as compiled_write
 from labelmem.compiled.cells import CompiledCells, CompiledRead
 from labelmem.compiled.grouped import GroupedRead
-from labelmem.compiled.label_drift import missed_by
+from labelmem.compiled.label import missed_by
 
 
 def drawn(seed: int, *shape: int) -> Any:
@@ -116,7 +116,8 @@ def test_margins(P: list[int], y: int, margin: float) -> None:
 def test_of_labels_that_score_alike_the_first_counts() -> None:
     r, s = np.float32([0.4, 0.4, 0.2]), np.zeros(3, np.float32)
     for y, right in ((0, 0), (1, 1), (2, 1), (7, 1)):
-        assert missed_by(r, s, y).tolist() == [right, 1]  # scores that are all zero have missed
+        assert missed_by(r, y) == right
+        assert missed_by(s, y)  # scores that are all zero have missed
 
 
 # ---------------------------------------------------------------- the memory

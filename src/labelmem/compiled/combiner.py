@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from torch import nn
+from torch import Tensor, nn
 
 from labelmem.compiled.cells import CompiledRead
+from labelmem.compiled.label import LabelWeights
 from labelmem.compiled.stream import Cells, Weights
 from labelmem.fast import Array, array
 from labelmem.reading import MemoryRead
 
-__all__ = ["cells_of", "weights_of"]
+__all__ = ["cells_of", "label_weights", "weights_of"]
 
 _NONE = {1: np.empty(0, np.float32), 2: np.empty((0, 0), np.float32)}
 _SCORER = {"score_plain": 1, "score_inner": 2, "score_stream": 2, "score_bias": 1}
@@ -21,22 +23,40 @@ _SCORER |= {"score_middle": 2, "score_outer": 1, "score_moved": 2}
 _GRU = {"from_input": "weight_ih_l0", "from_mu": "weight_hh_l0"}
 _GRU |= {"bias_input": "bias_ih_l0", "bias_mu": "bias_hh_l0"}
 
-_known: WeakKeyDictionary[nn.Module, tuple[list[int], Weights]] = WeakKeyDictionary()
+_Parts = Sequence[Mapping[str, Tensor]]
+_known: WeakKeyDictionary[nn.Module, tuple[list[int], Any]] = WeakKeyDictionary()
 
 
 def weights_of(combiner: Any) -> Weights:
-    """The weights of a stream combiner, looked at again where they moved to other bytes."""
+    """The weights of a stream combiner."""
     parts = (combiner._parameters, combiner.gru._parameters, combiner._buffers)
+    return _kept(combiner, parts, _stream_weights)  # type: ignore[no-any-return]
+
+
+def label_weights(combiner: Any) -> LabelWeights:
+    """The weights of a label combiner."""
+    return _kept(combiner, (combiner._parameters,), _label_weights)  # type: ignore[no-any-return]
+
+
+def _kept(combiner: nn.Module, parts: _Parts, made: Callable[[dict[str, Array]], Any]) -> Any:
+    """Weights as kernels take them, looked at again where they moved to other bytes."""
     pointers = [x.data_ptr() for part in parts for x in part.values()]
     known = _known.get(combiner)
     if known is None or known[0] != pointers:
         named = {name: array(x) for part in parts for name, x in part.items()}
-        named |= {name: named[there] for name, there in _GRU.items()}
         named["bias_theta"] = named["bias_theta"].reshape(1)
-        missing = {name: _NONE[n] for name, n in _SCORER.items() if name not in named}
-        made = Weights(**{name: (named | missing)[name] for name in Weights._fields})
-        known = _known[combiner] = (pointers, made)
+        known = _known[combiner] = (pointers, made(named))
     return known[1]
+
+
+def _stream_weights(named: dict[str, Array]) -> Weights:
+    named |= {name: named[there] for name, there in _GRU.items()}
+    missing = {name: _NONE[n] for name, n in _SCORER.items() if name not in named}
+    return Weights(**{name: (named | missing)[name] for name in Weights._fields})
+
+
+def _label_weights(named: dict[str, Array]) -> LabelWeights:
+    return LabelWeights(**named)
 
 
 def cells_of(read: MemoryRead) -> tuple[Cells, int, Array]:

@@ -15,7 +15,8 @@ from torch import Tensor
 from labelmem.compiled import exp, kernel
 from labelmem.compiled.scorer import BLOCK, add_product
 
-__all__ = ["gates_of", "joined_weights", "label_steps", "move", "put_in", "take_up", "thetas_of"]
+__all__ = ["gates_of", "joined_weights", "label_steps", "move", "put_in", "sigmoid", "take_up"]
+__all__ += ["tanh", "thetas_of"]
 
 _ZERO, _ONE, _TWO, _FAR = (np.float32(x) for x in (0.0, 1.0, 2.0, 40.0))
 
@@ -56,12 +57,14 @@ def joined_weights(
 
 
 @kernel
-def _sigmoid(x: np.float32) -> np.float32:
+def sigmoid(x: np.float32) -> np.float32:
+    """1 / (1 + exp(-x)), vectorised."""
     return _ONE / (_ONE + exp(min(-x, _FAR)))
 
 
 @kernel
-def _tanh(x: np.float32) -> np.float32:
+def tanh(x: np.float32) -> np.float32:
+    """The hyperbolic tangent, vectorised."""
     return _ONE - _TWO / (_ONE + exp(min(_TWO * x, _FAR)))
 
 
@@ -92,11 +95,11 @@ def gates_of(joined: Any, bias: Any, fresh: Any, shared: Any, x: Any, gates: Any
     for u in range(k):
         base, by_r, by_s = shared[2 * k + u], fresh[u, 0], fresh[u, 1]
         for i in range(BLOCK):
-            reset = _sigmoid(gates[u, i])
+            reset = sigmoid(gates[u, i])
             gates[u, i] = reset
-            gates[k + u, i] = _sigmoid(gates[k + u, i])
+            gates[k + u, i] = sigmoid(gates[k + u, i])
             inside = base + by_r * x[k, i] + by_s * x[k + 1, i] + reset * gates[2 * k + u, i]
-            gates[3 * k + u, i] = _tanh(inside)
+            gates[3 * k + u, i] = tanh(inside)
 
 
 @kernel
@@ -118,7 +121,7 @@ def thetas_of(to_theta: Any, start: np.float32, x: Any, out: Any) -> None:
         for i in range(BLOCK):
             out[i] += to_theta[u] * x[u, i]
     for i in range(BLOCK):
-        out[i] = _sigmoid(out[i])
+        out[i] = sigmoid(out[i])
 
 
 @kernel

@@ -12,10 +12,9 @@ from torch.nn.functional import pad
 from labelmem.beside import Beside
 from labelmem.combining import Combiner, CombinerState, CombinerStep, View, misses
 from labelmem.errors import ConfigError
-from labelmem.fast import Array, alone, array, compiled
+from labelmem.fast import Array, alone
 from labelmem.kernels import fused
 from labelmem.label_combiner import ways
-from labelmem.label_combiner.drift import DriftState, DriftStep, settled
 from labelmem.label_combiner.network import Network
 from labelmem.label_combiner.slots import activated, theta_of_labels
 from labelmem.label_combiner.state import LabelState
@@ -105,14 +104,13 @@ class LabelCombiner(Network, Combiner, kind="label"):
 
     def forward(self, state: CombinerState, view: View) -> CombinerStep:
         """Eq. 4: it sees h now, and the scores and errors of one step ago. Pure."""
-        return self.step(settled(state), view.h, view.r.shape[1])
+        assert isinstance(state, LabelState)
+        return self.step(state, view.h, view.r.shape[1])
 
     def step(self, state: LabelState, h: Tensor, width: int) -> CombinerStep:
         """Eq. 4 for the first ``width`` labels, given h (n, d)."""
         if state.ids is None:  # labels that joined late start from the background state
             state = state.with_slots(1 + width)
-            if alone(h) and not torch.is_grad_enabled():
-                return ways.step_one(self, state, array(h)[0], width)
         spare = state.spare if recording() else None
         shared = self.shared(h, state.missed)
         mu, theta = self.cell(state.mu, state.r, state.s, shared, spare)
@@ -138,11 +136,13 @@ class LabelCombiner(Network, Combiner, kind="label"):
 
     def ahead(self, state: CombinerState, h: Tensor, width: int) -> Beside[CombinerStep]:
         """It looks at nothing but h and what it remembers."""
-        return Beside(lambda: self.step(settled(state), h, width), h.device, given=h)
+        assert isinstance(state, LabelState)
+        return Beside(lambda: self.step(state, h, width), h.device, given=h)
 
     def room(self, state: CombinerState, width: int) -> tuple[Tensor, Tensor] | None:
         """In a recording they are remembered where they are put."""
-        return settled(state).room_for_scores(width) if recording() else None
+        assert isinstance(state, LabelState)
+        return state.room_for_scores(width) if recording() else None
 
     def compiles(self, logits: Tensor) -> bool:
         """Kernels are made for weights of the same kind as the logits, and a slot per label."""
@@ -159,7 +159,7 @@ class LabelCombiner(Network, Combiner, kind="label"):
         out: Array,
     ) -> CombinerStep:
         """The same for one stream on a CPU, by a compiled kernel."""
-        assert isinstance(state, LabelState | DriftState)
+        assert isinstance(state, LabelState)
         return ways.combine_compiled(self, state, h, logits, read, partition, out)
 
     def observe(
@@ -169,20 +169,16 @@ class LabelCombiner(Network, Combiner, kind="label"):
         view: View,
         y: Tensor,
         mask: Tensor | None,
-    ) -> LabelState | DriftState:
+    ) -> LabelState:
         """Make ``step`` current and remember its scores and whether they missed y."""
-        if mask is None and isinstance(step, DriftStep) and self._observes_compiled(view):
-            return ways.observe_compiled(step, view, int(y))
-        state = settled(state)
+        assert isinstance(state, LabelState)
         if recording() and state.spare is not None:
             return ways.observe_in_place(state, step, view, y, mask)
-        missed = torch.stack([misses(view.r, y), misses(view.s, y)], dim=1)
+        if view.read.compiled and alone(view.r):
+            missed = ways.missed_compiled(view, int(y))
+        else:
+            missed = torch.stack([misses(view.r, y), misses(view.s, y)], dim=1)
         return self.commit(state, step, view.r, view.s, missed, mask)
-
-    def _observes_compiled(self, view: View) -> bool:
-        """Whether what was seen of a step was found by kernels, and these are still wanted."""
-        one = view.read.compiled and alone(view.r) and not view.s.requires_grad
-        return one and compiled(view.r.dtype == torch.float32)
 
     def commit(
         self,

@@ -1,8 +1,8 @@
-"""Shorter ways of a label combiner with the same results.
+"""Faster steps of a label combiner with the same results.
 
-One stream on a CPU is predicted and learned by numpy or by compiled kernels; many streams on a GPU
-are by fused kernels. Where steps are recorded, what comes next is put into spare room, which then
-changes places with what it follows.
+One stream on a CPU takes compiled kernels, many streams on a GPU take fused ones. Where steps are
+recorded, the next state is written into a spare buffer, which then changes places with the current
+one.
 """
 
 from __future__ import annotations
@@ -15,9 +15,7 @@ import torch
 from torch import Tensor
 
 from labelmem.combining import CombinerStep, View, misses
-from labelmem.fast import Array, array, arrays, row, tensor
-from labelmem.fast import label as short
-from labelmem.label_combiner.drift import DriftState, DriftStep, kernels, settled
+from labelmem.fast import Array, array, row, tensor
 from labelmem.label_combiner.network import Network
 from labelmem.label_combiner.state import LabelState
 from labelmem.memory import MemoryRead
@@ -30,10 +28,9 @@ if TYPE_CHECKING:  # numba is imported when the first stream takes a step
 __all__ = [
     "cell_many",
     "combine_compiled",
-    "observe_compiled",
+    "missed_compiled",
     "observe_in_place",
     "shared_many",
-    "step_one",
 ]
 
 
@@ -54,75 +51,35 @@ def cell_many(
     return label_step(mu, r, s, shared, network.cell_weights(), out)
 
 
-def step_one(network: Network, state: LabelState, h: Array, width: int) -> CombinerStep:
-    """A step of one stream on a CPU, every label with a slot of its own."""
-    weights = arrays(network)
-    shared = weights["weight_h"] @ h + weights["weight_flags"] @ array(state.missed)[0]
-    cell = short.Cell(
-        weights["weight_mu"],
-        weights["bias_mu"],
-        weights["weight_scores"],
-        shared + weights["bias_input"],
-    )
-    scores = np.stack([array(state.r)[0], array(state.s)[0]])
-    mu = short.step_one(cell, array(state.mu)[0].T, scores)
-    x = weights["weight_theta"] @ mu[:, 1 : 1 + width] + weights["bias_theta"]
-    return CombinerStep(theta=tensor(1 / (1 + np.exp(-x))), mu=tensor(mu.T))
-
-
 def combine_compiled(
     network: Network,
-    state: LabelState | DriftState,
+    state: LabelState,
     h: Array,
     logits: Array,
     read: MemoryRead,
     partition: bool,
     out: Array,
-) -> DriftStep:
-    """Eq. 1, a step and Eq. 5 of one stream on a CPU, likewise."""
+) -> CombinerStep:
+    """Eq. 1, a step and Eq. 5 of one stream on a CPU: P, theta, r, s are the rows of ``out``."""
+    from labelmem.compiled.combiner import label_weights
+    from labelmem.compiled.label import label_step
+
     read = cast("CompiledRead", read)
-    weights, width = arrays(network), out.shape[1]
-    drift = state
-    if not isinstance(drift, DriftState) or not drift.holds(weights, width):
-        drift = DriftState.begin(weights, settled(state).with_slots(1 + width))
-    told = out if drift.base.shape[1] == width else np.empty((4, drift.base.shape[1]), np.float32)
-    path, far_mu = np.empty_like(drift.path), np.empty_like(drift.far_mu)
-    reach = kernels().drift_step(
-        weights["weight_h"],
-        weights["weight_flags"],
-        weights["weight_scores"],
-        weights["weight_mu"],
-        weights["bias_input"],
-        weights["bias_mu"],
-        weights["weight_theta"],
-        weights["bias_theta"].reshape(1),
-        h,
-        drift.missed,
-        drift.origin,
-        drift.base,
-        drift.seen[: drift.count],
-        drift.path,
-        drift.far,
-        drift.far_mu,
-        drift.far_scores,
-        drift.limit,
-        logits,
-        read.told("label"),
-        read.scores_of_cells,
-        partition,
-        told,
-        path,
-        far_mu,
-    )
-    if told is not out:  # fewer labels are asked for than have states; the others have no scores
-        out[:] = told[:, :width]
-    return DriftStep(out[1], weights, drift, path, far_mu, float(reach))
+    state = state.with_slots(1 + out.shape[1])
+    # Hidden units in rows, as the kernel leaves them: only a loaded or widened state is copied.
+    mu = np.ascontiguousarray(array(state.mu)[0].T)
+    moved = np.empty_like(mu)
+    before = (array(state.missed)[0], mu, row(state.r), row(state.s))
+    seen = (logits, read.told("label"), read.scores_of_cells)
+    label_step(label_weights(network), h, *before, *seen, partition, out, moved)
+    return CombinerStep(theta=tensor(out[1]), mu=tensor(moved.T))
 
 
-def observe_compiled(step: DriftStep, view: View, y: int) -> DriftState:
-    """What one stream on a CPU remembers of such a step."""
-    names = cast("CompiledRead", view.read).told("label")
-    return step.drift.after(step, row(view.r), row(view.s), names, y)
+def missed_compiled(view: View, y: int) -> Tensor:
+    """(1, 2) whether the best labels of r and s of one stream on a CPU missed ``y``."""
+    from labelmem.compiled.label import missed_by
+
+    return torch.tensor([[missed_by(row(scores), y) for scores in (view.r, view.s)]])
 
 
 def observe_in_place(
