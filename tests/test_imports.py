@@ -13,7 +13,7 @@ import labelmem
 
 HEAVY = ("torch", "numpy", "safetensors")
 EXTRAS = ("typer", "rich", "pooch", "sklearn", "river", "matplotlib", "ray", "pandas")
-PARTS = ("compiled", "fast", "index", "kernels", "lockstep", "memory", "models", "unrolling")
+PARTS = ("compiled", "index", "kernels", "lockstep", "memory", "models", "unrolling")
 CORE = [
     module.name
     for module in pkgutil.iter_modules(labelmem.__path__)

@@ -10,7 +10,7 @@ import torch
 
 from labelmem import Adapter, Combiner
 from labelmem.errors import ConfigError, InputError
-from labelmem.fast import plainly, uncompiled
+from labelmem.fast import plainly
 from labelmem.keys import Hidden, Joined, RecentTokens
 from labelmem.models import GRUModel
 
@@ -57,7 +57,7 @@ def direction_of(token: int, dim: int, seed: int) -> torch.Tensor:
     return row / row.norm()
 
 
-@pytest.mark.parametrize("way", [nullcontext, uncompiled, plainly])
+@pytest.mark.parametrize("way", [nullcontext, plainly])
 @pytest.mark.parametrize("streams", [1, 2])
 def test_tokens_of_any_size_have_their_own_direction(way: Any, streams: int) -> None:
     dim, tokens = 512, [-1, 5, 4095, 4096, 200_000, 10**9, 5, 2**62]
@@ -95,11 +95,10 @@ def test_a_key_that_was_used_without_gradients_trains() -> None:
         (key(x, h, state)[0][:, :8] * h).sum().backward()
 
 
-@pytest.mark.parametrize("way", [nullcontext, uncompiled])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("last, pair, fade", [(1, False, 1.0), (2, True, 1.0), (3, True, 0.5)])
 def test_one_stream_takes_a_short_way(
-    last: int, pair: bool, fade: float, dtype: torch.dtype, way: Any
+    last: int, pair: bool, fade: float, dtype: torch.dtype
 ) -> None:
     h = torch.randn(7, 1, 5, generator=torch.Generator().manual_seed(0), dtype=dtype)
     h[3] = 0
@@ -114,9 +113,8 @@ def test_one_stream_takes_a_short_way(
 
     with plainly():
         expected = made()
-    with way():
-        for found, spec in zip(made(), expected, strict=True):
-            torch.testing.assert_close(found, spec, rtol=0, atol=1e-6)
+    for found, spec in zip(made(), expected, strict=True):
+        torch.testing.assert_close(found, spec, rtol=0, atol=1e-6)
 
 
 def test_inputs_must_be_tokens() -> None:

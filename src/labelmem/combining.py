@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from labelmem.beside import Beside
 from labelmem.errors import ConfigError, ModelError, UnsupportedError
-from labelmem.fast import Array, alone, array
+from labelmem.fast import Array
 from labelmem.memory import MemoryRead
 from labelmem.trees import chosen
 
@@ -240,10 +240,6 @@ def misses(scores: Tensor, y: Tensor) -> Tensor:
     """Whether the best label of (n, W) scores is not y; scores that are all zero have missed."""
     if not scores.shape[1]:
         return torch.ones_like(y, dtype=torch.bool)
-    if alone(scores):
-        p = array(scores)[0]
-        first = int(p.argmax())
-        return torch.tensor([first != int(y) or not p[first] > 0])
     top, best = scores.max(dim=1)
     return (best != y) | (top <= 0)
 

@@ -11,8 +11,7 @@ from torch import Tensor
 
 from labelmem.directions import Directions
 from labelmem.errors import ConfigError, InputError
-from labelmem.fast import Array, alone, array, compiled, tensor
-from labelmem.fast.keys import scaled, token_directions
+from labelmem.fast import Array, alone, array, tensor
 from labelmem.functional import normalise
 from labelmem.kernels import FUSED_MOST, fused
 from labelmem.trust import believed
@@ -90,8 +89,6 @@ class Hidden(Key):
 
     def _of_one(self, h: Tensor) -> Tensor:
         """The same for one stream on a CPU."""
-        if not compiled(h.dtype == torch.float32):
-            return tensor(scaled(array(h)[0], self.share))
         from labelmem.compiled.keys import scale
 
         key = torch.empty_like(h)
@@ -196,7 +193,7 @@ class RecentTokens(Key):
         if not isinstance(x, Tensor) or x.ndim != 1 or x.is_floating_point():
             raise InputError("RecentTokens needs inputs that are tokens, one whole number a stream")
         if alone(h) and x.shape == (1,) and state.shape == (1, self.last - 1):
-            return self._of_one(int(x), array(state)[0], h.dtype)
+            return self._of_one(int(x), array(state)[0])
         if self.dim <= FUSED_MOST and fused(h) and not torch.is_grad_enabled():
             from labelmem.kernels.encode import token_key
 
@@ -217,8 +214,10 @@ class RecentTokens(Key):
             key = torch.cat([key, both[:, None]], dim=1)
         return key.flatten(1), tokens[:, : self.last - 1]
 
-    def _of_one(self, now: int, before: Array, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    def _of_one(self, now: int, before: Array) -> tuple[Tensor, Tensor]:
         """The same for one stream on a CPU: its token now, and those before (last - 1,)."""
+        from labelmem.compiled.keys import token_key
+
         most = max(now, *before.tolist()) if self.last > 1 else now
         tokens = np.empty(self.last, np.int64)
         tokens[0], tokens[1:] = now, before
@@ -227,12 +226,6 @@ class RecentTokens(Key):
             found, rows = self._directions.gathered(torch.from_numpy(tokens))
             tokens = rows.numpy()
         table = array(found)
-        if not compiled(dtype == torch.float32):
-            kind = np.dtype(str(dtype).removeprefix("torch."))
-            key = tensor(token_directions(table, tokens, self.fade, self.pair, kind))
-            return key, remembered
-        from labelmem.compiled.keys import token_key
-
         key = torch.empty(1, (self.last + self.pair) * self.dim)
         parts = array(key).reshape(-1, self.dim)
         token_key(table, tokens[0], tokens[1:], self.fade, self.pair, parts)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from labelmem.batch import StreamBatch
-from labelmem.fast import Array, allowed, array, compiled, tensor
+from labelmem.fast import Array, array, compiled, tensor
 from labelmem.lmn import LMN, LMNState
 from labelmem.online import OnlineMethod, Step
 from labelmem.stream_combiner import RATES_32, StreamState
@@ -182,7 +182,7 @@ class OneStreamBatch(StreamBatch):
 
     def _ready(self) -> Parts | None:
         """What kernels need to know, if they can take the next step."""
-        if not allowed() or not compiled(narrow=True) or torch.is_inference_mode_enabled():
+        if not compiled(narrow=True) or torch.is_inference_mode_enabled():
             return None
         if self._tensors.form is not self.method._form:
             return None

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from labelmem.errors import InputError
-from labelmem.fast import Array, alone, array, places, tensor
 from labelmem.kernels import fused
 
 __all__ = ["FADES", "LabelPast", "LoneRead", "MemoryRead"]
@@ -74,13 +71,6 @@ class MemoryRead:
         columns = torch.arange(self.label.shape[1], device=self.label.device)
         return (self.label >= 0) & (self.group == columns)
 
-    @cached_property
-    def lead(self) -> Array | slice:
-        """Of one stream on a CPU, the positions of the leading cells; a slice if all cells lead."""
-        group = array(self.group)[0]
-        leads = (group == places(len(group))) & (array(self.label)[0] >= 0)
-        return slice(None) if leads.all() else np.flatnonzero(leads)
-
     def scores(self, width: int) -> Tensor:
         """``s`` spread over ``width`` label columns, as (n, width)."""
         if self.label.numel() and int(self.label.max()) >= width:
@@ -94,21 +84,12 @@ class MemoryRead:
 
         ``out`` is where a fused kernel puts them.
         """
-        if alone(values):
-            return self._spread_one(values, width)
         if self.lone and width and fused(values) and not values.requires_grad:
             from labelmem.kernels.past import spread_many
 
             return spread_many(self.label, values, width, out)
         empty = values.new_zeros(values.shape[0], width)
         return empty.scatter_add(1, self.label.clamp(min=0), values)
-
-    def _spread_one(self, values: Tensor, width: int) -> Tensor:
-        """The same for one stream: its labels have distinct places, so nothing is added up."""
-        kept = array(values)[0, self.lead]
-        spread = np.zeros(width, kept.dtype)
-        spread[array(self.label)[0, self.lead]] = kept
-        return tensor(spread)
 
 
 @dataclass(frozen=True)

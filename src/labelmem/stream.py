@@ -6,12 +6,12 @@ from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from labelmem.errors import CorruptFileError, InputError, ObserveError
 from labelmem.explain import Explanation
-from labelmem.fast import whole_number
 from labelmem.label_codec import decode_label, encode_label
 from labelmem.labels import LabelSpace, plain
 from labelmem.stepping import Step, Stepping
@@ -114,7 +114,7 @@ class Stream:
             with torch.inference_mode(False):  # what is kept must be usable outside of it too
                 return self.predict(x)
         if type(x) is int and -_WHOLE <= x < _WHOLE:  # a token, as most sequences have them
-            x = whole_number(x, self.method.device)
+            x = _whole_number(x, self.method.device)
         else:
             x = as_tensors(x, self.method.device, self.method.dtype, "the input")
             x = tree_map(lambda leaf: leaf[None], x)
@@ -143,7 +143,7 @@ class Stream:
             step = self.method.rebase(self._state, step, len(self.space))
         known = self.space.find(y)
         index = len(self.space) if known is None else known
-        ids = whole_number(index, step.probs.device)
+        ids = _whole_number(index, step.probs.device)
         self.method.commit(self._state, step, ids, None)
         self.space.add(y)
         self.observed += 1
@@ -216,3 +216,10 @@ class Stream:
 
 def _first(tensor: Tensor | None) -> Tensor | None:
     return None if tensor is None else tensor[0]
+
+
+def _whole_number(x: int, device: torch.device) -> Tensor:
+    """(1,) one stream's token or label."""
+    if device.type == "cpu":  # several times as fast as a tensor that torch fills
+        return torch.from_numpy(np.array([x]))
+    return torch.full((1,), x, device=device)

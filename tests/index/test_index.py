@@ -17,8 +17,9 @@ from labelmem.config import IndexConfig, IndexedMemoryConfig
 from labelmem.errors import ConfigError
 from labelmem.fast import plainly
 from labelmem.index.centres import centres_of, nearest, unit
-from labelmem.index.lists import Lists
 from labelmem.reading import MemoryRead
+
+pytest.importorskip("numba")
 
 DIM = 6
 SMALL = IndexConfig(lists=8, probes=2, least=30)
@@ -36,9 +37,9 @@ def grown(
     config: MemoryConfig, steps: int = 120, labels: int = 70, seed: int = 0, **options: Any
 ) -> LabeledMemory:
     """A memory after so many writes; every third is of a label believed wrongly."""
-    memory = LabeledMemory(DIM, config, dtype=torch.float64, **options)
+    memory = LabeledMemory(DIM, config, **options)
     for t, (h, y) in enumerate(steps_of(seed, steps, labels)):
-        P = torch.full((1, labels), 1 / labels, dtype=torch.float64)
+        P = torch.full((1, labels), 1 / labels)
         P[0, int(y)] = 0.0 if t % 3 == 0 else 0.5
         memory.write(h, y, P)
     return memory
@@ -46,12 +47,12 @@ def grown(
 
 def steps_of(seed: int, steps: int, labels: int) -> Any:
     ys = np.random.default_rng(seed + 1).integers(labels, size=steps)
-    hs = torch.from_numpy(clouds(seed, steps))
+    hs = torch.from_numpy(clouds(seed, steps)).float()
     return [(hs[t : t + 1], torch.tensor([int(y)])) for t, y in enumerate(ys)]
 
 
 def queries(count: int = 8) -> list[torch.Tensor]:
-    return list(torch.from_numpy(clouds(5, count))[:, None])
+    return list(torch.from_numpy(clouds(5, count)).float()[:, None])
 
 
 def assert_same_told(near: MemoryRead, exact: MemoryRead, width: int, atol: float) -> None:
@@ -66,11 +67,9 @@ def assert_same_told(near: MemoryRead, exact: MemoryRead, width: int, atol: floa
 
 
 CONFIGS = [
-    pytest.param({"cells_per_label": 1}, id="one cell"),
-    pytest.param({"cells_per_label": 3}, id="three cells"),
-    pytest.param({"cells_per_label": None}, id="any cells"),
-    pytest.param({"cells_per_label": 1, "capacity": 40}, id="one cell, at capacity"),
-    pytest.param({"cells_per_label": 3, "capacity": 40, "evict": "weight"}, id="by weight"),
+    pytest.param({}, id="one cell"),
+    pytest.param({"capacity": 40}, id="at capacity"),
+    pytest.param({"capacity": 40, "evict": "weight"}, id="by weight"),
 ]
 
 
@@ -78,47 +77,47 @@ CONFIGS = [
 
 
 @pytest.mark.parametrize("options", CONFIGS)
-@pytest.mark.parametrize("blocks", [None, (), (2, 4)], ids=["unwatched", "one block", "two blocks"])
-def test_all_lists_together_are_the_exact_read(options: Any, blocks: Any) -> None:
-    memory = grown(IndexedMemoryConfig(index=ALL, **options), blocks=blocks)
+def test_all_lists_together_are_the_exact_read(options: Any) -> None:
+    memory = grown(IndexedMemoryConfig(index=ALL, **options))
     for h in queries():
         near = memory.read(h)
         with plainly():
             exact = memory.read(h)
-        for name in ("score", "strength", "cosine"):
-            a, b = (x.spread(getattr(x, name) * x.leads, 70) for x in (near, exact))
-            assert torch.allclose(a, b, atol=1e-9), name
-        if blocks is None:
-            assert near.past is None
-            continue
-        assert near.past is not None and exact.past is not None
-        for name, told in vars(near.past).items():
-            a, b = (
-                x.new_zeros(70, *x.shape[2:]).index_copy(0, read.label[read.leads], x[read.leads])
-                for x, read in ((told, near), (getattr(exact.past, name), exact))
-            )
-            assert torch.allclose(a, b, atol=1e-9), name
+        assert_same_told(near, exact, 70, 1e-4)
 
 
 @pytest.mark.parametrize("options", CONFIGS)
 def test_a_read_is_the_exact_read_of_a_memory_of_the_cells_looked_at(options: Any) -> None:
-    memory = grown(IndexedMemoryConfig(index=SMALL, **options), blocks=())
+    memory = grown(IndexedMemoryConfig(index=SMALL, **options))
     saved = memory.tensors()
-    lists = Lists(saved["v"][0].numpy(), saved.pop("centres")[0].numpy())
+    centres = saved.pop("centres")[0].numpy()
+    home = nearest(saved["v"][0].numpy(), centres)
     for h in queries():
-        at = torch.from_numpy(np.sort(lists.look(h[0].numpy(), probes=2)[0]))
+        near = memory.read(h)
+        lists = np.argsort(-(centres @ h[0].numpy()))[: SMALL.probes]
+        at = torch.from_numpy(np.flatnonzero(np.isin(home, lists)))
         assert 0 < len(at) < len(memory)
         part = {name: x[:, at] if x.ndim > 1 else x for name, x in saved.items()}
-        label = part["label"][0]
-        part["group"] = (label[:, None] == label).to(torch.int8).argmax(dim=1)[None]
+        part["group"] = torch.arange(len(at))[None]
         part["used"] = torch.tensor([len(at)])
-        small = LabeledMemory(
-            DIM, MemoryConfig(**options), dtype=torch.float64, blocks=(), fast=False
-        )
+        small = LabeledMemory(DIM, MemoryConfig(**options), fast=False)
         small.restore(part)
-        near, exact = memory.read(h), small.read(h)
-        assert_same_told(near, exact, 70, 1e-9)
+        assert_same_told(near, small.read(h), 70, 1e-4)
         assert float(near.score.sum()) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("options", "blocks"), [({"cells_per_label": 3}, None), ({}, ()), ({}, (2, 4))]
+)
+def test_with_several_cells_or_watched_blocks_reads_are_exact(options: Any, blocks: Any) -> None:
+    memory = grown(IndexedMemoryConfig(index=SMALL, **options), blocks=blocks)
+    for h in queries():
+        near = memory.read(h)
+        with plainly():
+            exact = memory.read(h)
+        assert near.label.shape == exact.label.shape
+        assert_same_told(near, exact, 70, 1e-5)
+    assert "centres" not in memory.tensors()
 
 
 def test_what_is_not_looked_at_counts_as_nothing() -> None:
@@ -139,11 +138,6 @@ def test_a_zero_vector_and_zero_cells_are_read() -> None:
     assert torch.allclose(memory.read(torch.tensor([[1.0, 1.0]])).scores(4), exact, atol=1e-6)
 
 
-def test_empty_lists_are_passed_over() -> None:
-    lists = Lists(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0], [1.0, 0.0]]))
-    assert lists.look(np.array([0.0, 1.0]), probes=1)[0].tolist() == [0]
-
-
 # ---------------------------------------------------------------- when it is used
 
 
@@ -158,7 +152,7 @@ def test_small_memories_other_paths_and_many_streams_are_read_exactly() -> None:
     assert many.read(h, lam=torch.tensor(5.0)).label.shape[1] == len(many)
     slow = grown(config, fast=False)
     assert slow.read(h).label.shape[1] == len(slow)
-    two = LabeledMemory(DIM, config, streams=2, dtype=torch.float64)
+    two = LabeledMemory(DIM, config, streams=2)
     for h, y in steps_of(0, 80, 70):
         two.write(h.expand(2, -1), y.expand(2))
     assert two.read(h.expand(2, -1)).label.shape[1] >= SMALL.least
@@ -179,70 +173,30 @@ def test_centres_are_found_anew_when_the_memory_has_doubled() -> None:
 # ---------------------------------------------------------------- it follows the cells
 
 
-def contents(lists: Lists) -> list[tuple[list[int], np.ndarray]]:
-    return [(a.tolist(), b) for a, b in zip(lists._cells, lists._unit, strict=True)]
-
-
 @pytest.mark.parametrize("options", CONFIGS)
-@pytest.mark.parametrize("between", [False, True], ids=["short way", "some by the long way"])
-def test_an_index_that_followed_is_one_made_from_scratch(options: Any, between: bool) -> None:
-    memory = LabeledMemory(DIM, IndexedMemoryConfig(index=SMALL, **options), dtype=torch.float64)
-    moved = 0
+def test_writes_by_the_reference_in_between_change_nothing(options: Any) -> None:
+    config = IndexedMemoryConfig(index=ALL, **options)
+    memory = LabeledMemory(DIM, config)
     for t, (h, y) in enumerate(steps_of(3, 200, 50)):
-        P = torch.rand(1, 50, dtype=torch.float64, generator=torch.Generator().manual_seed(t))
-        memory.read(h)
-        before = snapshot_of(memory)
-        if between and t % 7 == 0:
+        P = torch.rand(1, 50, generator=torch.Generator().manual_seed(t))
+        near = memory.read(h)
+        with plainly():
+            exact = memory.read(h)
+        assert_same_told(near, exact, 50, 1e-4)
+        if t % 7 == 0:
             with plainly():
                 memory.write(h, y, P)
         else:
             memory.write(h, y, P)
-        if len(memory) < SMALL.least or t % 5:
-            continue
-        memory.read(h)
-        saved = memory.tensors()
-        assert memory._index is not None and memory._index._lists is not None
-        fresh = Lists(saved["v"][0].numpy(), saved["centres"][0].numpy())
-        pairs = zip(contents(memory._index._lists), contents(fresh), strict=True)
-        for (cells, directions), (others, their) in pairs:
-            assert cells == others
-            np.testing.assert_allclose(directions, their, rtol=1e-12)
-        moved += before != snapshot_of(memory)
-    assert moved > 5, "cells changed their lists: else this would show little"
-
-
-def snapshot_of(memory: LabeledMemory) -> Any:
-    index = memory._index
-    if index is None or index._lists is None:
-        return None
-    return [cells.tolist() for cells in index._lists._cells]
-
-
-def test_reads_tell_what_was_there_when_they_were_made() -> None:
-    memory = grown(IndexedMemoryConfig(index=SMALL, cells_per_label=3), blocks=())
-    h = queries()[0]
-    read = memory.read(h)
-    assert read.past is not None
-    told = [getattr(read, name) for name in ("label", "alpha", "weight", "score", "age")]
-    told += vars(read.past).values()
-    before = [x.clone() for x in told]
-    for y in range(70):
-        memory.write(h, torch.tensor([y]))
-    assert all(torch.equal(a, b) for a, b in zip(told, before, strict=True))
 
 
 # ---------------------------------------------------------------- saving
 
 
-@pytest.mark.parametrize("kind", ["fixed", "dense", "stream"])
-@pytest.mark.parametrize("cells", [1, 2])
-def test_a_saved_stream_continues_as_if_it_had_not_been_saved(
-    kind: str, cells: int, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("kind", ["fixed", "dense"])
+def test_a_saved_stream_continues_as_if_it_had_not_been_saved(kind: str, tmp_path: Path) -> None:
     index = IndexConfig(lists=4, probes=1, least=10)
-    adapter = make_adapter(
-        kind, IndexedMemoryConfig(margin=50.0, cells_per_label=cells, index=index)
-    )
+    adapter = make_adapter(kind, IndexedMemoryConfig(margin=50.0, index=index))
     stream = adapter.stream()
     x, ys = random_stream(2, 60, range(4), range(10, 30))
     for t in range(40):
@@ -271,13 +225,12 @@ def test_an_adapter_is_saved_with_its_index(tmp_path: Path) -> None:
 
 def test_a_memory_saved_without_an_index_gets_one() -> None:
     plain = grown(MemoryConfig())
-    memory = LabeledMemory(DIM, IndexedMemoryConfig(index=SMALL), dtype=torch.float64)
+    memory = LabeledMemory(DIM, IndexedMemoryConfig(index=SMALL))
     memory.restore(plain.tensors())
     assert 0 < memory.read(queries()[0]).label.shape[1] < len(plain)
-    other = LabeledMemory(
-        DIM, IndexedMemoryConfig(index=replace(SMALL, lists=5)), dtype=torch.float64
-    )
+    other = LabeledMemory(DIM, IndexedMemoryConfig(index=replace(SMALL, lists=5)))
     other.restore(memory.tensors())
+    other.read(queries()[0])
     assert other.tensors()["centres"].shape[1] == 5
     plain.restore(memory.tensors())
     assert plain.read(queries()[0]).label.shape[1] == len(plain)
@@ -301,8 +254,7 @@ def test_centres_are_where_the_cells_are() -> None:
 
 def test_cells_that_are_all_the_same_make_one_list() -> None:
     v = np.ones((20, 3), np.float32)
-    lists = Lists(v, centres_of(v, 4))
-    assert len(lists.look(v[0], probes=1)[0]) == 20
+    assert len(set(nearest(v, centres_of(v, 4)).tolist())) == 1
 
 
 # ---------------------------------------------------------------- settings

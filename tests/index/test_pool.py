@@ -11,7 +11,7 @@ import torch
 
 from labelmem import LabeledMemory, MemoryConfig
 from labelmem.config import IndexConfig, IndexedMemoryConfig
-from labelmem.fast import plainly, uncompiled
+from labelmem.fast import plainly
 from labelmem.index.near import NearRead
 
 pytest.importorskip("numba")
@@ -25,7 +25,6 @@ SMALL = IndexConfig(lists=8, probes=2, least=30)
 OPTIONS = [
     pytest.param({}, id="one cell"),
     pytest.param({"capacity": 60}, id="at capacity"),
-    pytest.param({"cells_per_label": 3}, id="three cells"),
 ]
 
 
@@ -48,8 +47,8 @@ def written(memory: LabeledMemory, steps: int, labels: int, seed: int = 0) -> La
 
 
 def pool_of(memory: LabeledMemory) -> Pool:
-    assert memory._index is not None and isinstance(memory._index._lists, Pool)
-    return memory._index._lists
+    assert memory._index is not None and memory._index.ready is not None
+    return memory._index.ready
 
 
 def cells_of(memory: LabeledMemory) -> Cells:
@@ -74,24 +73,21 @@ def test_a_pool_that_followed_is_one_made_from_scratch(options: Any) -> None:
         assert np.abs(rows - exact).max(initial=0) < 1e-4
 
 
-@pytest.mark.parametrize("options", OPTIONS)
-def test_compiled_reads_are_those_of_numpy(options: Any) -> None:
-    config = IndexedMemoryConfig(lam=8.0, margin=50.0, index=SMALL, **options)
-    memory = written(LabeledMemory(DIM, config), 300, 100)
-    other = LabeledMemory(DIM, config)
-    other.restore(memory.tensors())
-    for h in clouds(5, 12)[:, None]:
-        mine = memory.read(h)
-        with uncompiled():
-            theirs = other.read(h)
-        assert isinstance(mine, NearRead) == ("cells_per_label" not in options)
-        assert torch.equal(mine.label, theirs.label) and torch.equal(mine.group, theirs.group)
-        for name in ("alpha", "weight", "score", "strength", "cosine", "age"):
-            a, b = getattr(mine, name), getattr(theirs, name)
-            assert a.dtype == b.dtype and a.shape == b.shape, name
-            assert torch.allclose(a.double(), b.double(), atol=2e-4), name
-        assert torch.equal(mine.leads, theirs.leads)
-    assert pool_of(memory).look(h[0].numpy(), 8)[0].shape == (len(memory),)
+def test_a_look_at_all_lists_finds_all_cells_and_what_they_are() -> None:
+    memory = written(LabeledMemory(DIM, IndexedMemoryConfig(margin=50.0, index=SMALL)), 300, 100)
+    for h in clouds(5, 12):
+        at, cosine = pool_of(memory).look(h.numpy(), SMALL.lists or 0)
+        assert sorted(at) == list(range(len(memory)))
+        exact = torch.cosine_similarity(memory.v[0, at], h[None]).numpy()
+        assert np.abs(cosine - exact).max() < 2e-4
+        assert isinstance(memory.read(h[None]), NearRead)
+
+
+def test_empty_lists_are_passed_over() -> None:
+    v = np.float32([[1.0, 0.0]])
+    one = Cells(v, np.ones(1, np.float32), np.arange(1), np.arange(1, dtype=np.int32))
+    pool = Pool(one, 1, np.float32([[0.0, 1.0], [1.0, 0.0]]))
+    assert pool.look(np.float32([0.0, 1.0]), probes=1)[0].tolist() == [0]
 
 
 def test_all_lists_together_are_the_exact_read_and_reads_stay_as_they_were() -> None:

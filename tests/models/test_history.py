@@ -3,7 +3,6 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from torch.func import functional_call, stack_module_state, vmap
 
 from labelmem.backbone import find_head
 from labelmem.errors import ConfigError, InputError
-from labelmem.fast import plainly, uncompiled
+from labelmem.fast import plainly
 from labelmem.models import FitOptions, HistoryModel, fit_sequences, history
 from labelmem.models.cells import gru_cell
 
@@ -260,14 +259,13 @@ def test_tokens_out_of_range_are_refused(token: int) -> None:
         model(torch.tensor([token]), model.initial_state(1))
 
 
-@pytest.mark.parametrize("way", [nullcontext, uncompiled])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("shape", range(len(SHAPES)))
-def test_one_stream_takes_a_short_way(shape: int, dtype: torch.dtype, way: Any) -> None:
+def test_one_stream_takes_a_short_way(shape: int, dtype: torch.dtype) -> None:
     model, x = make(**SHAPES[shape]).to(dtype), tokens(1)
     with torch.no_grad(), plainly():
         expected, states = step_through(model, x)
-    with torch.no_grad(), way():
+    with torch.no_grad():
         logits, after = step_through(model, x)
     torch.testing.assert_close(logits, expected, rtol=0, atol=1e-5)
     assert len(after) == len(states)

@@ -15,7 +15,7 @@ from toys import Recurrent, Stateless, filled, random_combiner, random_stream
 from labelmem import Adapter, Combiner, LabeledMemory, MemoryConfig
 from labelmem.combiner import LabelCombiner
 from labelmem.config import IndexedMemoryConfig
-from labelmem.fast import plainly, uncompiled
+from labelmem.fast import plainly
 from labelmem.keys import Hidden, Joined, RecentTokens
 from labelmem.models import GRUModel
 from labelmem.online import Recorded
@@ -91,8 +91,6 @@ def test_keys_in_parts_and_divided_labels(partition: bool, decay: float) -> None
         streams.append((torch.cat([torch.tensor([6]), y[:-1]]), y))
     features = recorded_features(adapter, streams)
     assert_as_replayed(adapter, features, stretches(adapter, features, 5), 5)
-    with uncompiled():
-        assert_as_replayed(adapter, features, stretches(adapter, features, 5), 5)
 
 
 def test_in_double_precision_they_are_the_same_to_many_digits() -> None:
@@ -170,7 +168,7 @@ def test_compiled_steps_and_their_gradients(labels: int, hidden: int) -> None:
     shared = torch.randn(2, 4, 3 * hidden, generator=g).requires_grad_()
     weights = [shared, *combiner.cell_weights()]
     found = []
-    for way in (nullcontext(), uncompiled()):
+    for way in (nullcontext(), plainly()):
         with way:
             theta, end = thetas(combiner, mu, r, s, shared)
             found.append([theta, end, *torch.autograd.grad((theta * by).sum(), weights)])

@@ -1,8 +1,8 @@
 """Numba, where it is installed, and the small functions that all kernels of one stream share.
 
-The modules ``compiled.*`` say what ``fast.*`` say in numpy, for 32 bits: each part of a step is one
-call instead of dozens. They are imported when the first stream takes a step, never before: see
-:func:`labelmem.fast.compiled`. Elsewhere a stand-in lets the modules be imported and looked at.
+The modules ``compiled.*`` do each part of a step in one call instead of dozens, in 32 bits. They
+are imported when the first stream takes a step, never before: see :func:`labelmem.fast.compiled`.
+Without numba the modules can still be imported, but nothing in them is compiled.
 """
 
 from __future__ import annotations

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from torch import Tensor
@@ -13,7 +11,7 @@ from torch import Tensor
 from labelmem.compiled.index import Cells
 from labelmem.compiled.places import table_of
 from labelmem.compiled.read import measure, read_at, read_lone, read_parts
-from labelmem.compiled.told import CompiledRead, Moment
+from labelmem.compiled.told import CompiledRead, Told
 from labelmem.compiled.write import write_lone
 from labelmem.config import MemoryConfig
 from labelmem.fast import Array, array, row
@@ -22,7 +20,7 @@ from labelmem.narrow import UNIT
 __all__ = ["CompiledCells", "CompiledRead"]
 
 
-class CompiledCells:
+class CompiledCells(Told):
     """The cells of one stream, one for each label, as arrays over the bytes of the tensors.
 
     Parameters
@@ -39,12 +37,10 @@ class CompiledCells:
         The same cells before the memory made room for more: what it knew of them holds.
     """
 
-    # There may be very many streams, and each has one of these.
     # fmt: off
     __slots__ = (
-        "_followed", "_now", "alpha", "born", "bounds", "config", "known", "label", "log_fades",
-        "rates", "room", "shape", "size", "table", "tensor", "time", "used", "v", "watched",
-        "writes", "written",
+        "_followed", "alpha", "born", "bounds", "config", "known", "label", "log_fades", "rates",
+        "room", "shape", "size", "table", "tensor", "used", "v", "watched", "writes", "written",
     )
     # fmt: on
 
@@ -58,6 +54,7 @@ class CompiledCells:
         blocks: Sequence[int] | None,
         before: CompiledCells | None = None,
     ) -> None:
+        super().__init__()
         self.v, self.alpha, self.label = (array(cells[name])[0] for name in ("v", "alpha", "label"))
         self.written, self.born = array(cells["written"])[0], array(cells["born"])[0]
         self.writes, self.rates = array(cells["writes"])[0], array(cells["rates"])[0]
@@ -77,11 +74,12 @@ class CompiledCells:
         self.table = table_of(self.label, k)
         self.tensor, self.shape, self.room = cells["v"], (1, dim), len(self.label)
         self._followed: Cells | None = None
-        self._now: weakref.ref[Moment] | None = None
 
-    def __reduce__(self) -> Any:
-        """No copy of it looks at the bytes of the copied memory, so that is found out anew."""
-        return type(None), ()
+    @property
+    def told(self) -> tuple[str, ...]:
+        """The arrays that reads tell."""
+        watched = ("born", "writes", "rates", "size") if self.watched else ()
+        return ("label", "alpha", "written", *watched)
 
     def are(self, v: Tensor) -> bool:
         """Whether these are still the memory's cells; it may have grown."""
@@ -97,7 +95,7 @@ class CompiledCells:
             parts = np.empty((seen.shape[1], len(self.bounds) - 1), np.float32)
             kernel = (h, lam, delta, seen[0], parts, seen[1])
             read_parts(self.v, self.known, self.size, self.bounds, *kernel)
-        return CompiledRead(self._moment(seen.shape[1]), seen, parts)
+        return CompiledRead(self.moment(seen.shape[1]), seen, parts)
 
     def read_there(self, h: Tensor, lam: float, delta: float) -> CompiledRead:
         """The same for ``h`` (1, d) that is :func:`labelmem.fast.addressable`."""
@@ -106,23 +104,7 @@ class CompiledCells:
         k = int(self.used[0])
         seen = np.empty((2, k), np.float32)
         read_at(self.v, self.known, h.data_ptr(), self.shape[1], lam, delta, seen)
-        return CompiledRead(self._moment(k), seen, None)
-
-    def _moment(self, used: int) -> Moment:
-        """The cells since the latest write."""
-        moment = None if self._now is None else self._now()
-        if moment is None:
-            moment = Moment(self, used)
-            self._now = weakref.ref(moment)
-        return moment
-
-    def settle(self) -> None:
-        """Something is about to change the cells: reads that are still held get their copies."""
-        if self._now is not None:
-            moment = self._now()
-            if moment is not None:
-                moment.keep()
-            self._now = None
+        return CompiledRead(self.moment(k), seen, None)
 
     def told_to_index(self) -> Cells:
         """What an index follows."""

@@ -10,10 +10,11 @@ import numpy as np
 from torch import Tensor, nn
 
 from labelmem.compiled.cells import CompiledRead
+from labelmem.compiled.grouped import GroupedRead
 from labelmem.compiled.label import LabelWeights
 from labelmem.compiled.stream import Cells, Weights
 from labelmem.fast import Array, array
-from labelmem.reading import MemoryRead
+from labelmem.reading import FADES
 
 __all__ = ["cells_of", "label_weights", "weights_of"]
 
@@ -24,6 +25,7 @@ _GRU = {"from_input": "weight_ih_l0", "from_mu": "weight_hh_l0"}
 _GRU |= {"bias_input": "bias_ih_l0", "bias_mu": "bias_hh_l0"}
 
 _Parts = Sequence[Mapping[str, Tensor]]
+_FADED = np.zeros(len(FADES), np.float32)
 _known: WeakKeyDictionary[nn.Module, tuple[list[int], Any]] = WeakKeyDictionary()
 
 
@@ -59,9 +61,10 @@ def _label_weights(named: dict[str, Array]) -> LabelWeights:
     return LabelWeights(**named)
 
 
-def cells_of(read: MemoryRead) -> tuple[Cells, int, Array]:
-    """What the read saw, its time, and how the rates of writes fade."""
-    assert isinstance(read, CompiledRead)
+def cells_of(read: CompiledRead | GroupedRead) -> tuple[Cells, int, Array]:
+    """What the read saw of each label, its time, and how the rates of writes fade."""
+    if isinstance(read, GroupedRead):
+        return _labels_of(read), read.moment.time, _FADED
     told, moment = read.told, read.moment
     cells = Cells(
         told("label"),
@@ -75,3 +78,15 @@ def cells_of(read: MemoryRead) -> tuple[Cells, int, Array]:
         read.parts,
     )
     return cells, moment.time, moment.cells.log_fades
+
+
+def _labels_of(read: GroupedRead) -> Cells:
+    """The same of labels that may own several cells; their rates are those of now."""
+    past, lead, time = read.past, read.lead, read.moment.time
+    assert past is not None
+    writes, age, first, rates, cosine, size = (
+        array(x)[0, lead]
+        for x in (past.writes, past.age, past.since_first, past.rates, past.cosine, past.size)
+    )
+    own = (read.told("label"), read.scores_of_cells, read.of_labels[0, read.by_position])
+    return Cells(*own, time + 1 - age, time + 1 - first, writes, rates, size, cosine)

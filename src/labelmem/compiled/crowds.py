@@ -13,11 +13,11 @@ import numpy as np
 from labelmem.compiled import dot, exp, kernel
 from labelmem.compiled.groups import Grouped, log_scores, read_tables, scores
 from labelmem.compiled.read import TINY
-from labelmem.fast.crowds import LEAST_SHARE
 
 __all__ = ["read_crowded"]
 
-_LEAST = np.float32(LEAST_SHARE)
+# Shares below it are left out of M: those of a million cells are less than its rounding.
+_LEAST = np.float32(1e-12)
 
 
 @kernel
@@ -72,8 +72,8 @@ def read_crowded(
 ) -> None:
     """What ``read_groups`` does, where some labels have more cells than its tables have rows.
 
-    ``of_cell`` (K,) and ``columns`` (C,) are those of :class:`labelmem.fast.crowds.Crowds`,
-    ``length`` and ``alpha`` (K+,) the lengths and weights of the cells.
+    ``of_cell`` (K,), ``columns`` (C,) and ``length`` (K+,) are those of
+    :class:`labelmem.compiled.label_crowds.Crowds`, ``alpha`` (K+,) the weights of the cells.
     """
     lam32, delta32, crowds = np.float32(lam), np.float32(delta), len(columns)
     read_tables(cells, h, lam32, delta32, shares, of_labels)

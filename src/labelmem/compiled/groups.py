@@ -1,4 +1,4 @@
-"""Kernels that read several cells per label: what ``fast/groups.py`` says, in one call.
+"""Kernels that read several cells per label.
 
 Labels are read a block at a time, so that what is known of them halfway stays in the nearest cache.
 Loops are small and each knows few arrays: only then does it run on many lanes.
@@ -23,7 +23,7 @@ _ONE = 2.0**40  # what one counts as where shares are added up as whole numbers
 
 
 class Grouped(NamedTuple):
-    """Cells by label, as :class:`labelmem.fast.groups.Groups` has them."""
+    """Cells by label, as :class:`labelmem.compiled.label_tables.Groups` has them."""
 
     v: Any
     """(K+, d)."""

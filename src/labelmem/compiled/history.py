@@ -1,4 +1,4 @@
-"""Kernels for a step of :class:`labelmem.models.HistoryModel`: ``fast/history.py``, in one call."""
+"""Kernels for a step of :class:`labelmem.models.HistoryModel`."""
 
 from __future__ import annotations
 

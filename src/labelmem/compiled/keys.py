@@ -1,4 +1,4 @@
-"""Kernels of keys for one stream: what ``fast/keys.py`` says, in one call."""
+"""Kernels of keys for one stream."""
 
 from __future__ import annotations
 

@@ -1,27 +1,23 @@
 """What a read of one stream's cells by kernels tells, each cell the only one of its label.
 
-A read computes what every step needs, the scores, and copies nothing: the rest is told when someone
-asks for it. Before a write changes the cells, reads that are still held get their copies.
+A read computes what every step needs, the scores, and copies nothing: other fields are computed
+lazily. Before a write changes the cells, reads that are still held get their copies.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import weakref
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from labelmem.fast import Array, once, places, tensor
+from labelmem.fast import Array, array, tensor
 from labelmem.reading import LabelPast, MemoryRead
 
-if TYPE_CHECKING:
-    from labelmem.compiled.cells import CompiledCells
-
-__all__ = ["CompiledRead", "Moment"]
-
-_TOLD = ("label", "alpha", "written")
-_WATCHED = ("born", "writes", "rates", "size")
+__all__ = ["CompiledRead", "Moment", "Told"]
 
 
 class Moment:
@@ -29,9 +25,9 @@ class Moment:
 
     __slots__ = ("__weakref__", "cells", "kept", "time", "used")
 
-    def __init__(self, cells: CompiledCells, used: int) -> None:
-        self.cells, self.used = cells, used
-        self.time = int(cells.time[0])
+    def __init__(self, cells: Told, used: int) -> None:
+        self.cells: Any = cells
+        self.used, self.time = used, int(cells.time[0])
         self.kept: dict[str, Array] = {}
 
     def copy_of(self, name: str) -> Array:
@@ -40,10 +36,49 @@ class Moment:
             self.kept[name] = getattr(self.cells, name)[: self.used].copy()
         return self.kept[name]
 
-    def keep(self) -> None:
-        """Copy all that reads tell: it is about to change."""
-        for name in _TOLD + (_WATCHED if self.cells.watched else ()):
-            self.copy_of(name)
+    def view_of(self, name: str) -> Array:
+        """(K, …) the same, not to be kept: it may be the cells' own."""
+        kept = self.kept.get(name)
+        seen: Array = getattr(self.cells, name)[: self.used] if kept is None else kept
+        return seen
+
+
+class Told:
+    """One stream's cells as arrays that reads look at until a write is about to change them."""
+
+    # There may be very many streams, and each has one of these.
+    __slots__ = ("_now", "time")
+
+    time: Array
+    """(1,) the time of the latest observation."""
+
+    def __init__(self) -> None:
+        self._now: weakref.ref[Moment] | None = None
+
+    def __reduce__(self) -> Any:
+        """No copy of it looks at the bytes of the copied memory, so that is found out anew."""
+        return type(None), ()
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """The arrays that reads tell."""
+        raise NotImplementedError
+
+    def moment(self, used: int) -> Moment:
+        """The cells since the latest write."""
+        moment = None if self._now is None else self._now()
+        if moment is None:
+            moment = Moment(self, used)
+            self._now = weakref.ref(moment)
+        return moment
+
+    def settle(self) -> None:
+        """Something is about to change the cells: reads that are still held get their copies."""
+        moment = None if self._now is None else self._now()
+        self._now = None
+        if moment is not None:
+            for name in self.told:
+                moment.copy_of(name)
 
 
 class CompiledRead(MemoryRead):
@@ -77,71 +112,75 @@ class CompiledRead(MemoryRead):
         scores: Array = self.seen[1]
         return scores
 
-    @once
+    @cached_property
     def parts(self) -> Array:
         """(K, B) cosines of each block of h."""
         whole: Array = self.seen[0, :, None]
         return whole
 
+    def at_cells(self, values: Array) -> Tensor:
+        """Values (K,) as a tensor (1, K)."""
+        return tensor(values)
+
+    def of_leading(self, values: Tensor) -> Array:
+        """The other way round."""
+        found: Array = array(values)[0]
+        return found
+
     def told(self, name: str) -> Array:
         """(K, …) what the cells had of this kind; not to be kept, as it may be theirs."""
-        moment = self.moment
-        kept = moment.kept.get(name)
-        seen: Array = getattr(moment.cells, name)[: moment.used] if kept is None else kept
-        return seen
+        return self.moment.view_of(name)
 
-    @property
-    def lead(self) -> Array | slice:
-        """All cells lead."""
-        return slice(None)
-
-    @once
+    @cached_property
     def label(self) -> Tensor:
         """(1, K)."""
         return tensor(self.moment.copy_of("label"))
 
-    @once
+    @cached_property
     def alpha(self) -> Tensor:
         """(1, K)."""
         return tensor(self.moment.copy_of("alpha"))
 
-    @once
+    @cached_property
     def weight(self) -> Tensor:
         """(1, K) ones: each cell is the only one of its label."""
         return torch.ones(1, 1).expand(1, self.moment.used)
 
-    @once
+    @cached_property
     def score(self) -> Tensor:
         """(1, K)."""
         return torch.from_numpy(self.seen[1:])
 
-    @once
+    @cached_property
     def group(self) -> Tensor:
         """(1, K) each cell's own position."""
-        return tensor(places(self.moment.used))
+        return torch.arange(self.moment.used)[None]
 
     @property
     def strength(self) -> Tensor:
         """(1, K)."""
         return self.alpha
 
-    @once
+    @cached_property
     def cosine(self) -> Tensor:
         """(1, K)."""
         return torch.from_numpy(self.seen[:1])
 
-    @once
+    @cached_property
     def age(self) -> Tensor:
         """(1, K)."""
         return tensor((self.moment.time + 1 - self.moment.copy_of("written")).astype(np.int32))
 
-    @once
+    @cached_property
     def past(self) -> LabelPast | None:
         """How the labels came so far, where the memory was asked to tell."""
         cells = self.moment.cells
         if not cells.watched:
             return None
-        kept = {name: self.moment.copy_of(name) for name in ("written", *_WATCHED)}
+        kept = {
+            name: self.moment.copy_of(name)
+            for name in ("written", "born", "writes", "rates", "size")
+        }
         gone = np.maximum(self.moment.time - kept["written"], 0).astype(np.float32)
         return LabelPast(
             writes=tensor(kept["writes"]),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 import torch
 from torch import Tensor
 
-from labelmem.fast import Array, once, places, tensor
+from labelmem.fast import Array, tensor
 from labelmem.reading import MemoryRead
 
 __all__ = ["NearRead"]
@@ -35,47 +37,42 @@ class NearRead(MemoryRead):
         own = self.__dict__
         own["time"], own["names"], own["told"] = time, names, told
 
-    @property
-    def lead(self) -> Array | slice:
-        """All cells lead."""
-        return slice(None)
-
-    @once
+    @cached_property
     def label(self) -> Tensor:
         """(1, k)."""
         return torch.from_numpy(self.names[1:2])
 
-    @once
+    @cached_property
     def alpha(self) -> Tensor:
         """(1, k)."""
         return torch.from_numpy(self.told[:1])
 
-    @once
+    @cached_property
     def weight(self) -> Tensor:
         """(1, k) ones."""
         return torch.ones(1, 1).expand(1, len(self.names[0]))
 
-    @once
+    @cached_property
     def score(self) -> Tensor:
         """(1, k)."""
         return torch.from_numpy(self.told[2:])
 
-    @once
+    @cached_property
     def group(self) -> Tensor:
         """(1, k) each cell's own place."""
-        return tensor(places(len(self.names[0])))
+        return torch.arange(len(self.names[0]))[None]
 
     @property
     def strength(self) -> Tensor:
         """(1, k)."""
         return self.alpha
 
-    @once
+    @cached_property
     def cosine(self) -> Tensor:
         """(1, k)."""
         return torch.from_numpy(self.told[1:2])
 
-    @once
+    @cached_property
     def age(self) -> Tensor:
         """(1, k)."""
         return tensor((self.time + 1 - self.names[2]).astype(np.int32))

@@ -1,4 +1,4 @@
-"""The lists of an index in one pool of rows, for compiled kernels: what ``index/lists.py`` says.
+"""The lists of an index in one pool of rows, for compiled kernels: each about its centre.
 
 Rows have 16 bits: a look passes over half the bytes. That is within 1e-5 of a cosine, far less than
 what a read loses by looking at some lists only.

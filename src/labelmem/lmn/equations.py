@@ -17,7 +17,6 @@ from labelmem.around import AroundModel
 from labelmem.beside import Beside
 from labelmem.combiner import Combiner, CombinerState, CombinerStep, View
 from labelmem.errors import InputError, UnsupportedError
-from labelmem.fast import alone
 from labelmem.kernel import Kernel
 from labelmem.kernels import fused
 from labelmem.keys import Key
@@ -89,7 +88,7 @@ class Equations(AroundModel):
         r, best = self._model_score(logits, width, room_r)  # Eq. 1
         s = self._memory_score(read, width, room_s)  # Eq. 3
         theta, s, combined = self._weigh(state, View(h, r, s, read, best), begun)  # Eq. 4
-        P, highest = self._mix(r, s, theta, read)  # Eq. 5
+        P, highest = self._mix(r, s, theta)  # Eq. 5
         return LMNStep(x, P, theta, r, s, h, key, read, combined, recurrent, best, highest)
 
     def _model_score(
@@ -126,15 +125,11 @@ class Equations(AroundModel):
         combined = self.combiner(state.combiner, view) if begun is None else begun.result()
         return combined.theta, view.s if combined.s is None else combined.s, combined
 
-    def _mix(
-        self, r: Tensor, s: Tensor, theta: Tensor, read: MemoryRead
-    ) -> tuple[Tensor, Tensor | None]:
+    def _mix(self, r: Tensor, s: Tensor, theta: Tensor) -> tuple[Tensor, Tensor | None]:
         """Eq. 5; its two highest (n, 2) by a kernel."""
-        if not (theta.requires_grad or s.requires_grad or r.requires_grad):
-            if alone(r):
-                return ways.mix_one(r, s, theta, read, self.partition), None
-            if fused(r, s, theta):
-                return ways.mix_many(r, s, theta, self.partition)
+        learned = theta.requires_grad or s.requires_grad or r.requires_grad
+        if not learned and fused(r, s, theta):
+            return ways.mix_many(r, s, theta, self.partition)
         return F.mix(self.share_of_model(r, s), s, theta), None
 
     def share_of_model(self, r: Tensor, s: Tensor) -> Tensor:

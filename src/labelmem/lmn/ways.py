@@ -1,8 +1,8 @@
-"""Shorter ways of a labeled memory network with the same results, and when they are taken.
+"""Faster steps of a labeled memory network with the same results, and when they are taken.
 
-One stream on a CPU is combined by numpy or by compiled kernels; many streams on a GPU are by fused
-kernels. While a step is recorded the combiner works beside the memory, what it remembers is put in
-its place at once, and a check that a kernel makes on its way is not made again.
+One stream on a CPU is combined by compiled kernels, many streams on a GPU by fused kernels. While a
+step is recorded the combiner works beside the memory, its next state is written in place, and a
+check that a kernel makes anyway is not made again.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from torch import Tensor
 
 from labelmem.beside import Beside
 from labelmem.combiner import Combiner, CombinerState, CombinerStep
-from labelmem.fast import alone, array, compiled, row, tensor
-from labelmem.fast import mix as short
+from labelmem.fast import alone, row, tensor
 from labelmem.kernels import fused
 from labelmem.lmn.state import Recurrent
 from labelmem.memory import MemoryRead
@@ -31,7 +30,6 @@ __all__ = [
     "combine_compiled",
     "compiles",
     "mix_many",
-    "mix_one",
     "model_score_many",
     "moved",
     "room_for_scores",
@@ -46,8 +44,6 @@ Theta = float | Combiner
 def compiles(combiner: Theta, read: MemoryRead, logits: Tensor) -> bool:
     """Whether all that comes after the read is done by compiled kernels."""
     if not read.compiled or torch.is_grad_enabled() or not alone(logits):
-        return False
-    if not compiled(logits.dtype == torch.float32):
         return False
     return not isinstance(combiner, Combiner) or combiner.compiles(logits)
 
@@ -118,14 +114,6 @@ def mix_many(r: Tensor, s: Tensor, theta: Tensor, partition: bool) -> tuple[Tens
     from labelmem.kernels.mix import mixed
 
     return mixed(r, s, theta, partition)
-
-
-def mix_one(r: Tensor, s: Tensor, theta: Tensor, read: MemoryRead, partition: bool) -> Tensor:
-    """Eq. 5 for one stream on a CPU: s is zero but at the labels in memory."""
-    names = array(read.label)[0, read.lead]
-    shared = theta.shape[1] > 0 and theta.stride(1) == 0  # one theta for all labels
-    weight = float(theta[0, 0]) if shared else array(theta)[0]
-    return tensor(short.mix_one(array(r)[0], array(s)[0, names], weight, names, partition))
 
 
 def moved(mask: Tensor | None, new: Recurrent, old: Recurrent) -> Recurrent:

@@ -87,6 +87,23 @@ class CellStore:
             return torch.arange(k, device=self.label.device).expand(self.streams, -1)
         return self.group[:, :k].clone()
 
+    def _came(self, group: Tensor, age: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Of each label its writes, age, age of the first write, and rates, at the leading cell."""
+        k = self._filled
+        writes, first = self.writes[:, :k].clone(), self.time[:, None] - self.born[:, :k] + 1
+        rates = self.rates[:, :k] * self._fades ** (age - 1).clamp(min=0)[..., None]
+        if self.config.cells_per_label == 1:
+            return writes, age, first, rates
+        held = self.label[:, :k] != FREE
+        writes = torch.zeros_like(writes).scatter_add(1, group, writes * held)
+        rates = torch.zeros_like(rates).scatter_add(
+            1, group[..., None].expand_as(rates), rates * held[..., None]
+        )
+        first = first.masked_fill(~held, 0)
+        first = first.scatter_reduce(1, group, first, "amax")
+        age = age.masked_fill(~held, torch.iinfo(age.dtype).max)
+        return writes, age.scatter_reduce(1, group, age, "amin"), first, rates
+
     def _cells(self) -> dict[str, Tensor]:
         return {name: getattr(self, name) for name in _CELLS}
 

@@ -11,7 +11,6 @@ from torch import Tensor
 from labelmem import functional as F
 from labelmem.config import MemoryConfig
 from labelmem.errors import InputError
-from labelmem.fast import row
 from labelmem.memory.cells import FREE
 from labelmem.memory.ways import ShortWays
 from labelmem.reading import FADES, LabelPast, MemoryRead
@@ -90,11 +89,7 @@ class LabeledMemory(ShortWays):
         delta = self.config.delta if delta is None else delta
         learned = isinstance(lam, Tensor) or isinstance(delta, Tensor)
         if self.dim and not learned and self._alone(h):
-            if self._index is not None and self._index.covers(self._filled):
-                return self._read_near(self._index, row(h), float(lam), float(delta))
-            if self._lone(h):
-                return self._compiled_cells().read(row(h), float(lam), float(delta))
-            told = None if self._narrow else self._read_one(h, float(lam), float(delta))
+            told = self._read_one(h, float(lam), float(delta))
             if told is not None:
                 return told
         if self._filled and not learned and self._fused(h):
@@ -119,20 +114,9 @@ class LabeledMemory(ShortWays):
         return MemoryRead(label, alpha, weight, score, group, alpha_y, cosine, age, past)
 
     def _past(self, h: Tensor, M: Tensor, group: Tensor, age: Tensor) -> LabelPast:
-        """How each label came so far; what its cells know, put together at the leading one."""
-        k = self._filled
-        writes, first = self.writes[:, :k].clone(), self.time[:, None] - self.born[:, :k] + 1
-        rates = self.rates[:, :k] * self._fades ** (age - 1).clamp(min=0)[..., None]
-        if self.config.cells_per_label != 1:
-            held = self.label[:, :k] != FREE
-            writes = torch.zeros_like(writes).scatter_add(1, group, writes * held)
-            rates = torch.zeros_like(rates).scatter_add(
-                1, group[..., None].expand_as(rates), rates * held[..., None]
-            )
-            first = _over_groups(first.masked_fill(~held, 0), group, "amax")
-            age = _over_groups(age.masked_fill(~held, torch.iinfo(age.dtype).max), group, "amin")
+        """How each label came so far, with the cosines of the blocks of h."""
         cosine, size = F.block_cosine(h, M, self.blocks or (h.shape[1],))
-        return LabelPast(writes, age, first, rates, cosine, size)
+        return LabelPast(*self._came(group, age), cosine, size)
 
     def write(
         self,
@@ -173,13 +157,7 @@ class LabeledMemory(ShortWays):
         if self.dim is None:
             self.dim = h.shape[1]
             self.v = self.v.new_zeros(self.streams, 0, self._width(self.dim))
-        if self._kept is not None:
-            self._kept.settle()
-        if self._alone(h) and not self._narrow:
-            return self._write_one(h, y, P, mask)
-        self._kept = None  # what follows is not kept up with
-        if self._index is not None:
-            self._index.forget_lists()
+        grouped = self._let_go()
         seen = torch.ones_like(y, dtype=torch.bool) if mask is None else mask
         if self._fused(h):
             return self._write_many(h, y, P, seen, highest)
@@ -197,6 +175,9 @@ class LabeledMemory(ShortWays):
         rows = writes.nonzero()[:, 0]
         if len(rows):
             self._write_rows(rows, h[rows].to(self.alpha.dtype), y[rows], wrong[rows])
+            if grouped is not None:
+                grouped.follow(self._cells(), self._filled, int(y))
+        self._grouped = grouped
         return writes
 
     def _check(self, h: Tensor) -> None:
@@ -223,8 +204,3 @@ class LabeledMemory(ShortWays):
                 f"the mask has shape {tuple(mask.shape)} and type {mask.dtype}; "
                 f"expected {n} booleans"
             )
-
-
-def _over_groups(x: Tensor, group: Tensor, how: str) -> Tensor:
-    """The largest or smallest value of each group (n, K), at the cell that leads it."""
-    return x.scatter_reduce(1, group, x, how)

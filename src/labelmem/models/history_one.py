@@ -8,9 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from labelmem.fast import Array, alone, array, compiled, tensor, visible
-from labelmem.fast.history import averages_of, mixed, summed
-from labelmem.fast.layers import gru, linear
+from labelmem.fast import alone, array, tensor, visible
 
 if TYPE_CHECKING:
     from labelmem.compiled.encode import HistoryArrays
@@ -24,7 +22,7 @@ Stepped = tuple[Tensor, tuple[Tensor, ...]]
 def step_one(model: HistoryModel, x: Tensor, state: tuple[Tensor, ...]) -> Stepped | None:
     """What the model's step gives, h (1, dim) and the next state; None where it must be plain."""
     table = model.embedding.weight
-    if not alone(state[1]) or torch.is_grad_enabled() or model.training:
+    if not alone(state[1]) or torch.is_grad_enabled() or model.training or not _simple(model):
         return None
     if table.dtype != state[1].dtype or table.device != state[1].device or x.is_floating_point():
         return None
@@ -35,9 +33,13 @@ def step_one(model: HistoryModel, x: Tensor, state: tuple[Tensor, ...]) -> Stepp
     token = int(x)
     if not 0 <= token <= model.labels:
         return None
-    if _simple(model) and compiled(table.dtype == torch.float32):
-        return _compiled(model, token, state)
-    return _in_numpy(model, token, state)
+    from labelmem.compiled.history import history_step
+
+    before = (array(state[0])[0], array(state[1])[0])
+    after, h = (np.empty_like(before[0]), np.empty_like(before[1])), np.empty(model.dim, np.float32)
+    known = (array(model.embedding.weight), array(model.decays), array(model.mix))
+    history_step(*known, float(model.norm), float(model.prior), token, before, after, h)
+    return tensor(h), (tensor(after[0]), tensor(after[1]))
 
 
 def arrays_of(model: HistoryModel) -> HistoryArrays | None:
@@ -57,37 +59,3 @@ def arrays_of(model: HistoryModel) -> HistoryArrays | None:
 def _simple(model: HistoryModel) -> bool:
     """Whether h is made of averages alone, with a factor for each entry."""
     return model.mix.dim() == 2 and model.hidden is None and model.rnn is None
-
-
-def _compiled(model: HistoryModel, token: int, state: tuple[Tensor, ...]) -> Stepped:
-    from labelmem.compiled.history import history_step
-
-    before = (array(state[0])[0], array(state[1])[0])
-    after, h = (np.empty_like(before[0]), np.empty_like(before[1])), np.empty(model.dim, np.float32)
-    known = (array(model.embedding.weight), array(model.decays), array(model.mix))
-    history_step(*known, float(model.norm), float(model.prior), token, before, after, h)
-    return tensor(h), (tensor(after[0]), tensor(after[1]))
-
-
-def _in_numpy(model: HistoryModel, token: int, state: tuple[Tensor, ...]) -> Stepped:
-    e = array(model.embedding.weight)[token] if token < model.labels else None
-    sums, weights = array(state[0])[0], array(state[1])[0]
-    sums, weights = summed(sums, weights, array(model.decays), e)
-    averages = averages_of(sums, weights, model.norm, model.prior)
-    h = mixed(averages, array(model.mix))
-    if model.hidden is not None:
-        first, last = model.hidden[0], model.hidden[-1]
-        inside = np.maximum(linear(averages.ravel(), *_layer(first)), 0)
-        h += linear(inside, *_layer(last))
-    if model.rnn is None or model.from_rnn is None:
-        return tensor(h), (tensor(sums), tensor(weights))
-    shown = np.zeros(model.dim, h.dtype) if e is None else e
-    now = gru(shown, array(state[2])[0], *(array(w) for w in model.rnn.all_weights[0]))
-    h += linear(now, *_layer(model.from_rnn))
-    return tensor(h), (tensor(sums), tensor(weights), tensor(now))
-
-
-def _layer(layer: torch.nn.Module) -> tuple[Array, Array]:
-    """Weight and bias."""
-    assert isinstance(layer, torch.nn.Linear)
-    return array(layer.weight), array(layer.bias)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -17,6 +17,10 @@ from labelmem.stream_combiner import ways
 from labelmem.stream_combiner.network import Network
 from labelmem.stream_combiner.state import PAST, StreamState, StreamStep, echo_of, remembered
 from labelmem.stream_look import FEATURES, SIGNALS, Look, blind_columns, look_at, slot_of
+
+if TYPE_CHECKING:  # numba is imported when the first stream takes a step
+    from labelmem.compiled.grouped import GroupedRead
+    from labelmem.compiled.told import CompiledRead
 
 __all__ = ["StreamCombiner"]
 
@@ -153,8 +157,6 @@ class StreamCombiner(Network, Combiner, kind="stream"):
     def forward(self, state: CombinerState, view: View) -> CombinerStep:
         """Theta of the streams and the corrected belief of the memory. Pure."""
         assert isinstance(state, StreamState)
-        if alone(view.h) and not torch.is_grad_enabled() and not self.training:
-            return ways.forward_one(self, state, view)
         if self._fused(view):
             return ways.forward_many(self, state, view)
         look = self.scaled(self.look(state.past, view))
@@ -200,12 +202,13 @@ class StreamCombiner(Network, Combiner, kind="stream"):
         from labelmem.compiled.stream import stream_step
 
         assert isinstance(state, StreamState)
-        cells, time, fades = cells_of(read)
+        told = cast("CompiledRead | GroupedRead", read)
+        cells, time, fades = cells_of(told)
         guess, mu = np.empty_like(cells.score), np.empty(self.hidden, np.float32)
         own = (array(state.mu)[0], array(state.echo)[0], array(state.past)[0])
         seen = (cells, logits, h if self.sees_h else h[:0], own, time, fades)
         stream_step(weights_of(self), *seen, self.correct, partition, out, guess, mu)
-        return StreamStep(tensor(out[1]), tensor(mu), guess=tensor(guess))
+        return StreamStep(tensor(out[1]), tensor(mu), guess=told.at_cells(guess))
 
     def observe(
         self,
@@ -218,8 +221,8 @@ class StreamCombiner(Network, Combiner, kind="stream"):
         """Commit mu and remember how the labels came."""
         assert isinstance(state, StreamState) and isinstance(step, StreamStep)
         assert step.guess is not None
-        if alone(view.h) and not torch.is_grad_enabled() and mask is None:
-            return ways.observe_one(state, step, view, int(y))
+        if mask is None and view.read.compiled and alone(view.r) and not torch.is_grad_enabled():
+            return ways.observe_compiled(state, step, view, int(y))
         if step.best is not None:
             return ways.observe_many(state, step, view, y, mask)
         slot = slot_of(view.read, y)

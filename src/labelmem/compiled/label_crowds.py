@@ -10,10 +10,7 @@ import numpy as np
 
 from labelmem.fast import Array
 
-__all__ = ["LEAST_SHARE", "Crowds"]
-
-LEAST_SHARE = 1e-12
-"""Shares below it are left out of M: those of a million cells are less than its rounding."""
+__all__ = ["Crowds"]
 
 
 class Crowds:
@@ -29,6 +26,7 @@ class Crowds:
         self._number: dict[int, int] = {}
         self._column = np.empty(0, np.intp)
         self._of_cell = np.full(cells, -1)
+        self._length = np.zeros(cells, np.float32)
 
     def __len__(self) -> int:
         return len(self._number)
@@ -43,18 +41,26 @@ class Crowds:
         """(K+,) the number of a cell's crowd, -1 for all other cells."""
         return self._of_cell
 
+    @property
+    def length(self) -> Array:
+        """(K+,) the lengths of their cells."""
+        return self._length
+
     def make_room(self, cells: int) -> None:
         """There are so many cells now."""
         more = (0, cells - len(self._of_cell))
         self._of_cell = np.pad(self._of_cell, more, constant_values=-1)
+        self._length = np.pad(self._length, more)
 
-    def put(self, label: int, column: int, cells: Array) -> None:
+    def put(self, label: int, column: int, cells: Array, v: Array) -> None:
         """The cells of the label are now those at the given positions."""
         number = self._number.setdefault(label, len(self._number))
         if number == len(self._column):
             self._column = np.pad(self._column, (0, max(4, number)))
         self._column[number] = column
         self._of_cell[cells] = number
+        own = v[cells]
+        self._length[cells] = np.sqrt(np.einsum("kd,kd->k", own, own))
 
     def leave(self, cells: Array) -> None:
         """These cells belong to none of them."""

@@ -1,39 +1,25 @@
-"""Several cells per label, one stream: Eq. 2 without making M.
+"""Several cells per label, one stream: a cache that lets Eq. 2 do without making M.
 
 M is a sum of a label's cells, so its product with h is the same sum of their products, and its
 length follows from the products of the cells with each other: the label's Gram matrix, which only
-a write to the label changes. Labels are columns here, their cells the rows of a table; labels with
-too many cells for that are kept apart, in ``fast/crowds.py``.
+a write to the label changes. Labels are columns here, their cells the rows of a table. Labels with
+too many cells for that are kept apart: :mod:`labelmem.compiled.label_crowds`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from labelmem.fast import TINY, Array, softmax
-from labelmem.fast.crowds import Crowds
+from labelmem.compiled.label_crowds import Crowds
+from labelmem.compiled.read import TINY
+from labelmem.fast import Array
 
-__all__ = ["GroupRead", "Groups"]
+__all__ = ["Groups"]
 
 _MOST = 16  # cells of a label, beyond which the table would cost more than a second pass
-_CANCELS = 0.02  # below this share of its cells' lengths, the length of M is taken from M itself
-_NO_CELL = np.array([-np.inf, 0.0, 0.0])[:, None, None]  # what is known where there is none
-
-
-@dataclass(frozen=True)
-class GroupRead:
-    """Eq. 2 for all labels, without M itself; columns are labels."""
-
-    weight: Array
-    """(T, Y) the cells' shares, 0 where there is no cell."""
-    strength: Array
-    """(Y,) Eq. 2's alpha."""
-    dot: Array
-    """(Y,) h with M."""
-    size: Array
-    """(Y,) the length of M."""
+_NO_CELL = np.array([-np.inf, 0.0, 0.0], np.float32)[
+    :, None, None
+]  # what is known where there is none
 
 
 class Groups:
@@ -58,14 +44,14 @@ class Groups:
         self._column = dict(zip(names.tolist(), range(len(names)), strict=True))
         self._name, self._lead = names, group[order[first]] if len(names) else names
         self._place = np.zeros(len(v), np.intp)
-        self._room = np.empty(0, v.dtype)
+        self._room = np.empty(0, np.float32)
         self._member = np.full((rows, len(names)), -1)
-        self._known = np.tile(_NO_CELL.astype(v.dtype), (1, rows, len(names)))
-        self._gram = np.zeros((rows, rows, len(names)), v.dtype)
+        self._known = np.tile(_NO_CELL, (1, rows, len(names)))
+        self._gram = np.zeros((rows, rows, len(names)), np.float32)
         few = ~np.repeat(many, count)
         self._member[rank[few], column[few]] = order[few]
         for y in np.flatnonzero(many).tolist():
-            self._crowd(int(names[y]), y, order[first[y] : first[y] + count[y]])
+            self._crowd(int(names[y]), y, order[first[y] : first[y] + count[y]], v)
         self._move_all()
         for i in range(rows):
             both = self._member[i] >= 0  # ranks are filled from the first
@@ -84,11 +70,6 @@ class Groups:
         return self._lead[: len(self)]
 
     @property
-    def member(self) -> Array:
-        """(T, Y) the positions of the cells, -1 where there is none."""
-        return self._member[:, : len(self)]
-
-    @property
     def place(self) -> Array:
         """(K+,) the cells' places in a table (T, Y+), counted row after row.
 
@@ -101,7 +82,7 @@ class Groups:
         """A number for each place; what earlier reads have left there."""
         places = self._member.size + (len(self._place) if self.crowds else 0)
         if len(self._room) != places:
-            self._room = np.zeros(places, self._gram.dtype)
+            self._room = np.zeros(places, np.float32)
         return self._room
 
     @property
@@ -114,11 +95,16 @@ class Groups:
         """
         return self._member, self._known, self._gram
 
-    @property
-    def there(self) -> Array:
-        """(T, Y) whether there is such a cell."""
-        held: Array = self.member >= 0
-        return held
+    def __contains__(self, label: int) -> bool:
+        """Whether the label owns a cell."""
+        return label in self._column
+
+    def owner(self, cell: int) -> int:
+        """The label that owns the cell at this position."""
+        place, table = self._place[cell], self._member
+        if place < table.size:
+            return int(self._name[place % table.shape[1]])
+        return int(self._name[self.crowds.columns[self.crowds.of_cell[cell]]])
 
     def update(self, label: int, cells: Array, v: Array, alpha: Array, group: Array) -> None:
         """The cells of the label are now those at the given positions."""
@@ -130,7 +116,7 @@ class Groups:
         self._make_room(rows if rows <= _MOST else 1, column + 1, len(v))
         self._name[column], self._lead[column] = label, group[cells[0]]
         if rows > _MOST:
-            self._crowd(label, column, cells)
+            self._crowd(label, column, cells, v)
             return
         self.crowds.remove(label)
         self.crowds.leave(cells)
@@ -141,11 +127,11 @@ class Groups:
         self._known[:, :rows, column] = _known(products.diagonal(), alpha[cells])
         self._known[:, rows:, column] = _NO_CELL[:, 0]
 
-    def _crowd(self, label: int, column: int, cells: Array) -> None:
+    def _crowd(self, label: int, column: int, cells: Array, v: Array) -> None:
         """The label has many cells."""
         self._member[:, column], self._known[..., column] = -1, _NO_CELL[:, 0]
         self._known[0, 0, column] = 0  # so that the table says zero of it, not NaN
-        self.crowds.put(label, column, cells)
+        self.crowds.put(label, column, cells, v)
         self._place[cells] = self._member.size + cells
 
     def _find_places(self, columns: Array) -> None:
@@ -184,38 +170,16 @@ class Groups:
             self._name, self._lead = np.pad(self._name, more), np.pad(self._lead, more)
             self._member = np.pad(self._member, (below, more), constant_values=-1)
             self._gram = np.pad(self._gram, (below, below, more))
-            known = np.tile(_NO_CELL.astype(self._known.dtype), (1, *self._member.shape))
+            known = np.tile(_NO_CELL, (1, *self._member.shape))
             known[:, : self._known.shape[1], :have] = self._known
             self._known = known
             self._move_all()
 
-    def read(self, v: Array, product: Array, lam: float) -> GroupRead:
-        """Eq. 2, given the products (K,) of the cells with h, which has length one; no crowds."""
-        member, labels = self.member, len(self)
-        nothing, inverse, alpha = self._known[..., :labels]
-        dot = product[member]
-        weight = softmax(lam * dot * inverse + nothing)
-        square, reach = np.zeros(labels, dot.dtype), np.zeros(labels, dot.dtype)
-        for i, w in enumerate(weight):
-            own = w * w * self._gram[i, i, :labels]
-            square += own
-            reach += own
-            for j in range(i):
-                shared = (2 * w) * weight[j] * self._gram[i, j, :labels]
-                square += shared
-                reach += np.abs(shared)
-        # Where a label's cells cancel, little is left of the products but their rounding.
-        for column in np.flatnonzero(square < _CANCELS * reach):
-            M = weight[:, column].dot(v[member[:, column]])
-            square[column] = M @ M
-        strength, dot = (weight * alpha).sum(axis=0), (weight * dot).sum(axis=0)
-        return GroupRead(weight, strength, dot, np.sqrt(square))
-
 
 def _known(squares: Array, alpha: Array) -> Array:
     """(3, K) what reads need of cells, given their squared lengths (K,) and weights (K,)."""
-    known = np.zeros((3, len(alpha)), alpha.dtype)
+    known = np.zeros((3, len(alpha)), np.float32)
     # The product with a zero cell is zero, and so is its cosine, whatever its length counts as.
-    known[1] = 1 / np.maximum(np.sqrt(squares), TINY[alpha.dtype])
+    known[1] = 1 / np.maximum(np.sqrt(squares), TINY)
     known[2] = alpha
     return known
