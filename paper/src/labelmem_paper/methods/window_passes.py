@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from labelmem.fast import allowed
 from labelmem.trees import tree_map
+from labelmem_paper.methods.cuda_graph import recorded
 
 __all__ = ["UNSCORED", "PaddedPass", "PlainPass", "RecordedPass"]
 __all__ += ["WindowLearner", "WindowPass", "window_pass"]
@@ -21,7 +22,7 @@ __all__ += ["WindowLearner", "WindowPass", "window_pass"]
 UNSCORED = -1
 """In place of a label that the network does not know, and in the padding."""
 _WARM_UP = 2
-"""Runs before the recording: libraries set themselves up in the first ones."""
+"""Runs before the recording."""
 
 
 class WindowLearner(Protocol):
@@ -134,15 +135,10 @@ class RecordedPass(PaddedPass):
         # Whatever runs here must leave the generators where they were: a training that goes on
         # after an interruption records anew.
         with torch.random.fork_rng(devices=[self.y.device]):
-            side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-            side.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(side):
-                for _ in range(_WARM_UP):
-                    super().run()
-            torch.cuda.current_stream().wait_stream(side)
-            self.learner.network.zero_grad()
-            graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph):
-                self._result = super().run()
-        self._graph = graph
+            self._graph, self._result = recorded(self._warm_up, super().run)
         self._slopes = [(p, p.grad) for p in self.learner.network.parameters()]
+
+    def _warm_up(self) -> None:
+        for _ in range(_WARM_UP):
+            super().run()
+        self.learner.network.zero_grad()

@@ -7,11 +7,12 @@ from torch import Tensor, nn
 
 from labelmem.fast import allowed
 from labelmem_paper.experiments.few_shot.task import Shown, as_floats
+from labelmem_paper.methods.cuda_graph import recorded
 
 __all__ = ["AllWeights"]
 
 _WARM_UP = 2
-"""Steps before the recording: libraries set themselves up in the first ones."""
+"""Steps before the recording."""
 
 
 class AllWeights:
@@ -71,15 +72,11 @@ class AllWeights:
     def _replay(self, steps: int) -> None:
         """The first steps as they are written, then the recorded one again and again."""
         with torch.cuda.device(self.now.device):
-            side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-            side.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(side):
-                for _ in range(_WARM_UP):
-                    self.step()
-            torch.cuda.current_stream().wait_stream(side)
-            graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph):  # nothing is done yet
-                self.step()
+            graph, _ = recorded(self._warm_up, self.step)
             for _ in range(steps - _WARM_UP):
                 graph.replay()
             torch.cuda.synchronize()  # the graph must outlive its work
+
+    def _warm_up(self) -> None:
+        for _ in range(_WARM_UP):
+            self.step()
