@@ -9,4 +9,4 @@ from labelmem.demo.run import TaskResult
 @pytest.fixture(scope="session")
 def results() -> list[TaskResult]:
     """Both tasks, run as quickly as they can be."""
-    return run_demo(seed=3, quick=True, show=False)
+    return run_demo(seed=3, quick=True)

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from labelmem.demo import digits
-from labelmem.demo.choosing import GRIDS, chosen_adapters, chosen_baseline
 from labelmem.demo.digits import KNOWN, draw_users, make_digits, split_images
 from labelmem.demo.habits import make_habits, recorded
+from labelmem.demo.run import GRIDS, chosen_adapters, chosen_baseline
 from labelmem.demo.synthetic import SyntheticRecipe, generate
 from labelmem.demo.task import Size, Task, seeded
 from labelmem.evaluation import evaluate
@@ -55,7 +55,7 @@ def test_a_picture_comes_again_only_when_all_have_come() -> None:
 
 
 def test_the_digit_model_meets_pictures_it_has_not_seen() -> None:
-    task = make_digits(QUICK, seed=1, show=False)
+    task = make_digits(QUICK, seed=1)
     [(_, taught)] = task.train
     assert set(taught) == set(range(KNOWN)) and task.labels == KNOWN
     train, valid, test = (pictures(part) for part in (task.train, task.valid, task.test))
@@ -74,7 +74,7 @@ def test_inputs_of_habits_are_the_visits_before() -> None:
 
 
 def test_habits_validates_and_tests_on_different_users_with_new_venues() -> None:
-    task = make_habits(QUICK, seed=0, show=False)
+    task = make_habits(QUICK, seed=0)
     assert all(max(visits) < task.labels for _, visits in task.train)
     for part in (task.valid, task.test):
         assert any(max(visits) >= task.labels for _, visits in part)
@@ -84,7 +84,7 @@ def test_habits_validates_and_tests_on_different_users_with_new_venues() -> None
 
 @pytest.mark.parametrize("make", [make_digits, make_habits])
 def test_the_seed_decides_everything(make: Any) -> None:
-    a, b, c = (make(QUICK, seed, False) for seed in (5, 5, 6))
+    a, b, c = (make(QUICK, seed) for seed in (5, 5, 6))
     for p, q in zip(a.model.parameters(), b.model.parameters(), strict=True):
         assert torch.equal(p, q)
     assert [labels for _, labels in a.test] == [labels for _, labels in b.test]
@@ -101,12 +101,12 @@ def test_making_a_model_leaves_the_global_generator_alone() -> None:
 @pytest.fixture(scope="module")
 def untestable() -> Task:
     """A task whose test users are not there: whatever looks at them fails."""
-    return replace(make_digits(QUICK, seed=0, show=False), test=())
+    return replace(make_digits(QUICK, seed=0), test=())
 
 
 @pytest.mark.parametrize("name", ["static", "ncm", "sgd-head", "counter"])
 def test_baselines_are_chosen_without_the_test_users(untestable: Task, name: str) -> None:
-    method, settings = chosen_baseline(name, untestable, replace(QUICK, trials=6), show=False)
+    method, settings = chosen_baseline(name, untestable, replace(QUICK, trials=6))
     assert set(settings) == set(GRIDS[name])
     for option, value in settings.items():
         assert value in GRIDS[name][option]
@@ -119,7 +119,7 @@ def test_the_best_setting_is_the_best_that_was_tried(untestable: Task) -> None:
         return done.result().metrics["log_perplexity"]
 
     size = replace(QUICK, trials=100)
-    method, settings = chosen_baseline("sgd-head", untestable, size, show=False)
+    method, settings = chosen_baseline("sgd-head", untestable, size)
     for name, values in GRIDS["sgd-head"].items():  # no single step along the grid does better
         at = list(values).index(settings[name])
         for other in (*values[max(0, at - 1) : at], *values[at + 1 : at + 2]):
@@ -127,6 +127,6 @@ def test_the_best_setting_is_the_best_that_was_tried(untestable: Task) -> None:
 
 
 def test_adapters_are_chosen_without_the_test_users(untestable: Task) -> None:
-    fixed, lmn = chosen_adapters(untestable, QUICK, seed=0, show=False)
+    fixed, lmn = chosen_adapters(untestable, QUICK, seed=0)
     assert (fixed.name, lmn.name) == ("lmn-fixed", "lmn")
     assert fixed.memory == lmn.memory

@@ -7,12 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
 
 from labelmem.demo.task import Size, Task, seeded
 from labelmem.models import MLP, FitOptions, fit_classifier
 from labelmem.online import Recorded
-from labelmem.progress import progress_bar
 
 __all__ = ["KNOWN", "draw_users", "make_digits", "split_images"]
 
@@ -32,46 +30,49 @@ Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 
-def make_digits(size: Size, seed: int, show: bool | None = None) -> Task:
+def make_digits(size: Size, seed: int) -> Task:
     """Train the model and make the users.
 
     The bundled pictures are dealt into three pools that share none: to train the model, for the
     validation users and for the test users.
     """
-    X, y = _bundled_digits()
+    from sklearn.datasets import load_digits
+
+    X, y = load_digits(return_X_y=True)  # 1,797 pictures of 8 by 8 grey values in 0..16
+    X, y = X / 16.0, y.astype(np.int64)
     rng = np.random.default_rng((seed, KNOWN))
     train, *pools = split_images(y, rng)
     inputs, labels = torch.tensor(X[train], dtype=torch.float32), torch.tensor(y[train])
     with seeded(seed):
         # No layer with ReLU: what it throws away is what would tell the new digits apart.
         model = MLP(X.shape[1], KNOWN, hidden=(), dim=256)
-    _train(model, inputs, labels, size, seed, show)
-    users = [
+    # So few pictures are all needed: none is held out to stop early by.
+    options = FitOptions(epochs=size.model_epochs, lr=3e-3, validation=0.0, seed=seed)
+    fit_classifier(model, inputs, labels, options)
+    valid, test = (
         draw_users(X, y, pool, many, size.digit_steps, rng)
         for pool, many in zip(pools, size.digit_users, strict=True)
-    ]
+    )
     return Task(
         name="digits",
-        title="Digits",
         story=(
             f"A small network was trained on {len(train)} pictures, {TAUGHT} of each digit from 0 "
-            f"to {KNOWN - 1}.",
-            f"It now meets {len(users[1])} people who draw {size.digit_steps} digits each. All ten "
+            f"to {KNOWN - 1}. It has no output for the digits 7, 8 and 9.",
+            f"It now meets {len(test)} people who draw {size.digit_steps} digits each. All ten "
             f"kinds occur, and each person draws {FAVOURITES} of them {OFTEN:.0%} of the time.",
-            "The digits 7, 8 and 9 are new to it: it has no output for them.",
-            f"Whatever a method has to choose is chosen on {len(users[0])} other people, who also "
-            "draw all ten digits. No picture is shared between training, them and these.",
+            f"Whatever a method has to choose is chosen on {len(valid)} other people. No picture "
+            "is shared between training, them and these.",
         ),
         model=model,
         labels=KNOWN,
-        methods=("static", "ncm", "sgd-head", "lmn-fixed", "lmn"),
+        baselines=("static", "ncm", "sgd-head"),
         train=[(inputs, labels.tolist())],
-        valid=users[0],
-        test=users[1],
-        memory_of={"partition": True},
+        valid=valid,
+        test=test,
+        adapter={"partition": True},
         # Without h the combiner cannot learn what a 7 looks like from the validation users, only
         # how far to trust a memory: what it knows holds for labels that nobody has drawn yet.
-        combiner={"kind": "stream", "sees_h": False},
+        combiner={"sees_h": False},
         pictures=(8, 8),
     )
 
@@ -96,21 +97,6 @@ def split_images(y: Integers, rng: np.random.Generator) -> tuple[Integers, Integ
             pool.append(part)
     train, valid, test = (np.concatenate(pool) for pool in pools)
     return train, valid, test
-
-
-def _train(
-    model: MLP, inputs: Tensor, labels: Tensor, size: Size, seed: int, show: bool | None
-) -> None:
-    # So few pictures are all needed: none is held out to stop early by.
-    options = FitOptions(epochs=size.model_epochs, lr=3e-3, validation=0.0, seed=seed)
-    with progress_bar("digits: train the model", options.epochs, show) as report:
-        fit_classifier(
-            model,
-            inputs,
-            labels,
-            options,
-            progress=lambda epoch, most, loss: report(1, f"loss {loss['loss']:.3f}"),
-        )
 
 
 def draw_users(
@@ -143,11 +129,3 @@ def _draw(
         for digit, times in zip(drawn.tolist(), earlier, strict=True)
     ]
     return torch.tensor(X[picked], dtype=torch.float32), y[picked].tolist()
-
-
-def _bundled_digits() -> tuple[Array, Integers]:
-    """1,797 pictures of 8 by 8 grey values in 0..1, and their digits."""
-    from sklearn.datasets import load_digits
-
-    X, y = load_digits(return_X_y=True)
-    return X / 16.0, y.astype(np.int64)

@@ -16,7 +16,7 @@ from labelmem.split import Part
 __all__ = ["make_habits", "recorded"]
 
 
-def make_habits(size: Size, seed: int, show: bool | None = None) -> Task:
+def make_habits(size: Size, seed: int) -> Task:
     """Train the model on some of the generator's users and keep the others.
 
     Only the generator's test users visit new venues, so the validation users are a part of those.
@@ -29,27 +29,29 @@ def make_habits(size: Size, seed: int, show: bool | None = None) -> Task:
     with seeded(seed):
         model = GRUModel(data.vocabulary, dim=48, dropout=0.2)
     options = FitOptions(epochs=size.model_epochs, patience=3, lr=5e-3, seed=seed)
-    with progress_bar("habits: train the model", options.epochs, show) as report:
-        fit_sequences(
-            model,
-            [torch.from_numpy(visits) for visits in data.arrays("train")],
-            options,
-            progress=lambda epoch, most, loss: report(1, f"loss {loss['loss']:.3f}"),
-        )
+    taught = [torch.from_numpy(visits) for visits in data.arrays("train")]
+    with progress_bar("habits: train the model", options.epochs) as report:
+        fit_sequences(model, taught, options, progress=lambda *_: report())
     met = recorded(data, "test")
     valid, test = met[: len(met) // 2], met[len(met) // 2 :]
+    new = np.concatenate([visits for _, visits in test]) >= data.vocabulary
     return Task(
         name="habits",
-        title="Habits",
-        story=_story(data, recipe, len(valid), test),
+        story=(
+            f"A recurrent network was trained to predict the next of {data.vocabulary} venues from "
+            f"the visits of {len(taught)} made-up people.",
+            f"It now meets {len(test)} others. Each has {recipe.favourites} favourites and returns "
+            "to them by habit: at a time of the day, one after another, or several times in a row.",
+            f"{new.mean():.0%} of their visits go to venues that are new to the model.",
+            f"Whatever a method has to choose is chosen on {len(valid)} people of the same kind.",
+        ),
         model=model,
         labels=data.vocabulary,
-        methods=("static", "counter", "sgd-head", "lmn-fixed", "lmn"),
+        baselines=("static", "counter", "sgd-head"),
         train=recorded(data, "train"),
         valid=valid,
         test=test,
-        memory_of={"key": RecentTokens(last=2, fade=0.5, seed=seed)},
-        combiner={"kind": "stream"},
+        adapter={"key": RecentTokens(last=2, fade=0.5, seed=seed)},
     )
 
 
@@ -73,18 +75,3 @@ def recorded(data: Visitors, part: Part) -> list[Recorded]:
         inputs = torch.from_numpy(np.minimum(before, unknown))
         streams.append((inputs, visits.tolist()))
     return streams
-
-
-def _story(
-    data: Visitors, recipe: SyntheticRecipe, valid: int, test: list[Recorded]
-) -> tuple[str, ...]:
-    new = np.concatenate([visits for _, visits in test]) >= data.vocabulary
-    return (
-        f"A recurrent network was trained to predict the next of {data.vocabulary} venues from "
-        f"the visits of {len(data.arrays('train'))} made-up people.",
-        f"It now meets {len(test)} others. Each has {recipe.favourites} favourites and returns to "
-        "them by habit: at a time of the day, one after another, or several times in a row.",
-        f"{new.mean():.0%} of their visits go to venues that are new to the model.",
-        f"Whatever a method has to choose is chosen on {valid} people of the same kind.",
-        "People and venues come from a seeded generator, so nothing here is anybody's data.",
-    )

@@ -45,21 +45,20 @@ class Task:
     """A trained model, and streams of users it was not trained on."""
 
     name: str
-    title: str
     story: Sequence[str]
     """What happens here, in plain sentences."""
     model: nn.Module
     labels: int
     """How many labels the model knows: 0 up to this."""
-    methods: Sequence[str]
-    """What is compared, in the order of the table."""
+    baselines: Sequence[str]
+    """What LMN-fixed and LMN are compared with, in the order of the table."""
     train: Sequence[Recorded]
     """What the model was trained on, for methods that learn from it too."""
     valid: Sequence[Recorded]
     """Users on whom everything that can be chosen is chosen."""
     test: Sequence[Recorded]
     """Users who are scored once."""
-    memory_of: Mapping[str, Any] = field(default_factory=dict)
+    adapter: Mapping[str, Any]
     """Options of the adapter, for LMN and LMN-fixed alike: ``key``, ``partition``."""
     combiner: Mapping[str, Any] = field(default_factory=dict)
     """Options of LMN's combiner."""
