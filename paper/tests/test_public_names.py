@@ -10,7 +10,7 @@ from pathlib import Path
 import labelmem_paper
 
 SOURCES = Path(labelmem_paper.__file__).parent
-INTERNAL = {"beside", "compiled", "fast", "kernels", "lockstep", "narrow", "pages", "trust"}
+INTERNAL = {"compiled", "fast", "kernels", "lockstep", "narrow", "trust"}
 """Modules that only make the library fast; nobody else should know them."""
 TOLERATED = {"labelmem.fast.allowed"}
 """What is imported from these all the same; it may only become less."""

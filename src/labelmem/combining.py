@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor, nn
 
-from labelmem.beside import Beside
 from labelmem.errors import ConfigError, ModelError, UnsupportedError
 from labelmem.fast import Array
 from labelmem.memory import MemoryRead
@@ -191,10 +190,6 @@ class Combiner(nn.Module):
     def forward(self, state: CombinerState, view: View) -> CombinerStep:
         """Theta for every label. Pure."""
         raise _undefined(self)
-
-    def ahead(self, state: CombinerState, h: Tensor, width: int) -> Beside[CombinerStep] | None:
-        """The step, begun while r and s are still being found; None if it looks at them."""
-        return None
 
     def room(self, state: CombinerState, width: int) -> tuple[Tensor, Tensor] | None:
         """Where r and s (n, width) of the next step are best put; None if that does not matter."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 import torch
@@ -18,7 +19,7 @@ from torch import Tensor
 
 __all__ = ["Awaited", "believed", "constant", "on_trust", "recording"]
 
-_DOUBTS: ContextVar[Doubts | None] = ContextVar("labelmem_doubts", default=None)
+_DOUBTS: ContextVar[_Doubts | None] = ContextVar("labelmem_doubts", default=None)
 
 
 def recording() -> bool:
@@ -42,63 +43,31 @@ def believed(condition: Callable[[], Tensor]) -> bool:
     doubts = _DOUBTS.get()
     if doubts is None:
         return bool(condition())
-    doubts.ask(condition)
+    if doubts.asks:
+        doubts.answers.append(condition())
     return True
 
 
-class Doubts(list[Tensor]):
-    """Answers to what was asked; on a GPU they are found aside, while the other work goes on."""
+@dataclass
+class _Doubts:
+    """Answers to what was asked in a recording."""
 
-    def __init__(self, device: torch.device | None) -> None:
-        super().__init__()
-        self._asked: list[Callable[[], Tensor]] = []
-        self._aside: torch.cuda.Stream | None = None
-        if device is not None and device.type == "cuda":
-            self._aside = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
-
-    def ask(self, condition: Callable[[], Tensor]) -> None:
-        """Put a condition on the list."""
-        if self._aside is None:
-            self.append(condition())
-            return
-        # Kept: what it looks at must not be handed out again before it has.
-        self._asked.append(condition)
-        self._aside.wait_stream(torch.cuda.current_stream(self._aside.device))
-        with torch.cuda.stream(self._aside):
-            self.append(condition())
-
-    def finish(self) -> None:
-        """Let all that follows come after the answers."""
-        if self._asked and self._aside is not None:
-            torch.cuda.current_stream(self._aside.device).wait_stream(self._aside)
-        self._asked.clear()
-
-
-class _Unasked(Doubts):
-    """Nothing is put on it."""
-
-    def ask(self, condition: Callable[[], Tensor]) -> None:
-        """All is known to be well."""
+    asks: bool
+    answers: list[Tensor] = field(default_factory=list)
 
 
 @contextmanager
-def on_trust(ask: bool = True, device: torch.device | None = None) -> Iterator[Doubts]:
-    """Inside, conditions are believed; they are on the list that this gives.
+def on_trust(ask: bool = True) -> Iterator[list[Tensor]]:
+    """Inside, conditions are believed; their answers are on the list that this gives.
 
-    Parameters
-    ----------
-    ask
-        False where all is known to be well: then nothing is even asked.
-    device
-        Where the work is done that they are about, if conditions may be looked at aside.
+    ``ask=False`` where all is known to be well: then nothing is even asked.
     """
-    doubts = Doubts(device) if ask else _Unasked(None)
+    doubts = _Doubts(ask)
     before = _DOUBTS.set(doubts)
     try:
-        yield doubts
+        yield doubts.answers
     finally:
         _DOUBTS.reset(before)
-        doubts.finish()
 
 
 @lru_cache(maxsize=64)

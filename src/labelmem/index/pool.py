@@ -12,7 +12,6 @@ from torch import Tensor
 from labelmem.compiled.index import Cells, Lists, fill_rows, look, look_at, move
 from labelmem.fast import Array
 from labelmem.index.centres import nearest
-from labelmem.pages import zeros
 
 __all__ = ["Pool"]
 
@@ -61,9 +60,9 @@ class Pool:
         self._lists = Lists(
             np.cumsum(self._room) - self._room,
             count,
-            zeros((size, dim), np.int16),
-            zeros((3, size), np.float32),
-            zeros((3, size), np.int64),
+            np.zeros((size, dim), np.int16),
+            np.zeros((3, size), np.float32),
+            np.zeros((3, size), np.int64),
         )
 
     def look(self, h: Array, probes: int) -> tuple[Array, Array]:

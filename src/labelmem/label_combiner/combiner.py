@@ -9,7 +9,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from labelmem.beside import Beside
 from labelmem.combining import Combiner, CombinerState, CombinerStep, View, misses
 from labelmem.errors import ConfigError
 from labelmem.fast import Array, alone
@@ -133,11 +132,6 @@ class LabelCombiner(Network, Combiner, kind="label"):
             return ways.cell_many(self, mu, r, s, shared, out)
         mu, theta = super().cell(mu, r, s, shared)
         return mu if out is None else out.copy_(mu), theta
-
-    def ahead(self, state: CombinerState, h: Tensor, width: int) -> Beside[CombinerStep]:
-        """It looks at nothing but h and what it remembers."""
-        assert isinstance(state, LabelState)
-        return Beside(lambda: self.step(state, h, width), h.device, given=h)
 
     def room(self, state: CombinerState, width: int) -> tuple[Tensor, Tensor] | None:
         """In a recording they are remembered where they are put."""

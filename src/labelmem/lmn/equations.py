@@ -14,8 +14,7 @@ from torch.nn.functional import pad
 
 from labelmem import functional as F
 from labelmem.around import AroundModel
-from labelmem.beside import Beside
-from labelmem.combiner import Combiner, CombinerState, CombinerStep, View
+from labelmem.combiner import Combiner, CombinerStep, View
 from labelmem.errors import InputError, UnsupportedError
 from labelmem.kernel import Kernel
 from labelmem.kernels import fused
@@ -77,7 +76,6 @@ class Equations(AroundModel):
             s = read.spread(read.score, width)
             return LMNStep(x, s, memory_probs=s, key=key, read=read, recurrent=recurrent)
         width = max(width, logits.shape[1])
-        begun = ways.begin_combining(self.combiner, state.combiner, h, width)
         read = self._read(state.memory, key)  # Eq. 2, and Eq. 3 of the labels in memory
         if ways.compiles(self.combiner, read, logits):
             given = (h, logits, read, self.partition, width)
@@ -87,7 +85,7 @@ class Equations(AroundModel):
         room_r, room_s = ways.room_for_scores(self.combiner, state.combiner, width)
         r, best = self._model_score(logits, width, room_r)  # Eq. 1
         s = self._memory_score(read, width, room_s)  # Eq. 3
-        theta, s, combined = self._weigh(state, View(h, r, s, read, best), begun)  # Eq. 4
+        theta, s, combined = self._weigh(state, View(h, r, s, read, best))  # Eq. 4
         P, highest = self._mix(r, s, theta)  # Eq. 5
         return LMNStep(x, P, theta, r, s, h, key, read, combined, recurrent, best, highest)
 
@@ -116,13 +114,11 @@ class Equations(AroundModel):
             return read.score.new_empty(0, 0)
         return read.spread(read.score, width, out)
 
-    def _weigh(
-        self, state: LMNState, view: View, begun: Beside[CombinerStep] | None
-    ) -> tuple[Tensor, Tensor, CombinerStep | None]:
-        """Eq. 4: theta, and s as the combiner leaves it. ``begun`` is a step that is under way."""
+    def _weigh(self, state: LMNState, view: View) -> tuple[Tensor, Tensor, CombinerStep | None]:
+        """Eq. 4: theta, and s as the combiner leaves it."""
         if not isinstance(self.combiner, Combiner):
             return view.r.new_full((1, 1), self.combiner).expand_as(view.r), view.s, None
-        combined = self.combiner(state.combiner, view) if begun is None else begun.result()
+        combined = self.combiner(state.combiner, view)
         return combined.theta, view.s if combined.s is None else combined.s, combined
 
     def _mix(self, r: Tensor, s: Tensor, theta: Tensor) -> tuple[Tensor, Tensor | None]:
@@ -140,20 +136,12 @@ class Equations(AroundModel):
         """Move the combiner on (keeping its graph) and write where the margin says so."""
         self._check_form(state)
         assert step.key is not None
-        observed = None
-        if step.combined is not None:
-            observed = Beside(lambda: self._observed(state, step, y, mask), y.device)
+        observed = state.combiner
+        if isinstance(self.combiner, Combiner) and observed is not None:
+            assert step.combined is not None
+            observed = self.combiner.observe(observed, step.combined, step.view(), y, mask)
         state.memory.write(step.key, y, step.probs, mask, step.highest)
-        if observed is not None:
-            state.combiner = observed.result()
-
-    def _observed(
-        self, state: LMNState, step: LMNStep, y: Tensor, mask: Tensor | None
-    ) -> CombinerState:
-        """What the combiner remembers once the labels are known."""
-        assert isinstance(self.combiner, Combiner) and state.combiner is not None
-        assert step.combined is not None
-        return self.combiner.observe(state.combiner, step.combined, step.view(), y, mask)
+        state.combiner = observed  # last: a write that is refused leaves the streams as they were
 
     def _check_form(self, state: LMNState) -> None:
         if state.form != self._form:

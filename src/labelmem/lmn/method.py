@@ -10,7 +10,6 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from labelmem.beside import Beside, called
 from labelmem.combiner import Combiner
 from labelmem.config import MemoryConfig
 from labelmem.errors import ConfigError, ModelError
@@ -96,7 +95,7 @@ class LMN(Equations, OnlineMethod[LMNState]):  # type: ignore[override]  # its d
 
     def advance(self, state: LMNState, x: Any, width: int) -> LMNStep:
         """Model, memory, combiner, mixture. Pure."""
-        with torch.no_grad(), called(self.backbone.head, self.device):
+        with torch.no_grad():
             h, key, logits, recurrent = self.encode(x, state.recurrent, state.memory.streams)
             return self.combine(state, h, key, logits, width, x, recurrent)
 
@@ -109,10 +108,8 @@ class LMN(Equations, OnlineMethod[LMNState]):  # type: ignore[override]  # its d
         """Learn the labels, and move the model's own state on."""
         assert isinstance(step, LMNStep)
         with torch.no_grad():
-            old = state.recurrent
-            moved = Beside(lambda: ways.moved(mask, step.recurrent, old), y.device)
             self.learn(state, step, y, mask)
-        state.recurrent = moved.result()
+            state.recurrent = ways.moved(mask, step.recurrent, state.recurrent)
 
     def places(self, state: LMNState) -> Held | None:
         """Steps are recorded where no part of them waits for the device."""

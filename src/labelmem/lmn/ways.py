@@ -13,7 +13,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from labelmem.beside import Beside
 from labelmem.combiner import Combiner, CombinerState, CombinerStep
 from labelmem.fast import alone, row, tensor
 from labelmem.kernels import fused
@@ -26,7 +25,6 @@ if TYPE_CHECKING:  # numba is imported when the first stream takes a step
     from labelmem.compiled.told import CompiledRead
 
 __all__ = [
-    "begin_combining",
     "combine_compiled",
     "compiles",
     "mix_many",
@@ -69,15 +67,6 @@ def combine_compiled(
         known = (row(logits), read.told("label"), read.scores_of_cells)
         mix_fixed(*known, float(combiner), partition, out)
     return tuple(map(tensor, out)), combined
-
-
-def begin_combining(
-    combiner: Theta, state: CombinerState | None, h: Tensor, width: int
-) -> Beside[CombinerStep] | None:
-    """The combiner's step, begun before the read in a recording, if it looks at h alone."""
-    if not recording() or state is None or not isinstance(combiner, Combiner):
-        return None
-    return combiner.ahead(state, h, width)
 
 
 def room_for_scores(

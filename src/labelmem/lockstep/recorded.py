@@ -17,7 +17,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from labelmem.beside import Beside
 from labelmem.errors import InputError, LabelMemError
 from labelmem.fast import allowed
 from labelmem.lockstep.recording import Graph, Recording, checked, narrowed, padded, settled
@@ -183,7 +182,7 @@ class RecordedLockstep:
         awaited = Awaited(3, self.method.device)
 
         def predict() -> tuple[Step, Tensor]:
-            with on_trust(device=self.method.device) as doubts:
+            with on_trust() as doubts:
                 step = self.method.advance(self.state, x, width)
             if len(doubts) > 1:
                 return step, torch.stack(doubts)
@@ -192,9 +191,8 @@ class RecordedLockstep:
         def observe(step: Step, fine: Tensor) -> dict[str, Tensor]:
             answers, labels, seen = checked(fine, y, mask, known, width)
             with on_trust(ask=False):  # all of it is in the answers
-                sent = Beside(lambda: awaited.ask(answers), y.device)
+                awaited.ask(answers)
                 self.method.commit(self.state, step, labels, seen)
-                sent.result()
             after = settled(before, self.places.tensors())
             self.places.put(before)
             return after
@@ -222,8 +220,7 @@ class RecordedLockstep:
             self._pool = torch.cuda.graph_pool_handle()
         graph, device = torch.cuda.CUDAGraph(), self.method.device
         # As torch.cuda.graph does, but without giving all spare memory back to the driver first.
-        # What is done beside must not keep this waiting for room: see labelmem.beside.
-        apart = torch.cuda.Stream(device, priority=-1)  # type: ignore[no-untyped-call]
+        apart = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
         with torch.cuda.device(device), torch.cuda.stream(apart):
             torch.cuda.synchronize(device)
             graph.capture_begin(self._pool, capture_error_mode="thread_local")

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from labelmem.config import MemoryConfig
 from labelmem.narrow import UNIT, narrowed, narrowed_width, widened
-from labelmem.pages import in_large_pages, room_like
 from labelmem.reading import FADES
 
 __all__ = ["FREE", "CellStore"]
@@ -152,7 +151,9 @@ class CellStore:
             more = max(positions - held, min(more, self.config.capacity - held))
         for name, cells in self._cells().items():
             if name != "group" or self.config.cells_per_label != 1:
-                setattr(self, name, _extended(cells, more, FREE if name == "label" else 0))
+                fill = FREE if name == "label" else 0
+                extra = cells.new_full((len(cells), more, *cells.shape[2:]), fill)
+                setattr(self, name, torch.cat([cells, extra], dim=1))
 
     def tensors(self) -> dict[str, Tensor]:
         """Everything that must be saved to continue bit for bit, without the spare positions."""
@@ -165,7 +166,7 @@ class CellStore:
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """Take over what :meth:`tensors` gave; shapes must fit."""
         for name in (*_CELLS, "used", "time"):
-            setattr(self, name, in_large_pages(tensors[name].to(self.used.device).clone()))
+            setattr(self, name, tensors[name].to(self.used.device).clone())
         if self._narrow != (self.v.dtype == torch.int16):  # saved with another choice of bits
             first, dtype = torch.zeros((), device=self.v.device), self.alpha.dtype
             self.v = narrowed(self.v, first) if self._narrow else widened(self.v, dtype)
@@ -174,13 +175,3 @@ class CellStore:
             self.group = self.group[:, :0].clone()
         self._filled = self.label.shape[1]
         self.dim = self.v.shape[2] - UNIT * self._narrow or None
-
-
-def _extended(x: Tensor, more: int, fill: float) -> Tensor:
-    held = x.shape[1]
-    room = room_like(x, (x.shape[0], held + more, *x.shape[2:]))
-    if room is None:
-        extra = x.new_full((x.shape[0], more, *x.shape[2:]), fill)
-        return torch.cat([x, extra], dim=1)
-    room[:, :held], room[:, held:] = x, fill
-    return room
