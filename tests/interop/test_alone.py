@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from labelmem import MemoryConfig
-from labelmem.interop.alone import ALONE, Alone, lifted
+from labelmem.interop.together import ALONE, Alone, lifted
 
 
 def test_points_of_one_direction_are_told_apart() -> None:
@@ -29,14 +29,3 @@ def test_a_label_that_was_evicted_is_still_known() -> None:
     alone.learn(np.array([0.0, 1.0]), np.str_("here"))
     assert alone.space.names(2) == ["gone", "here"]
     assert alone.probs(np.ones((1, 2))).tolist() == [[0.0, 1.0]]
-
-
-def test_the_guess_is_the_most_probable_label() -> None:
-    rng = np.random.default_rng(0)
-    alone = Alone(ALONE, dim=3)
-    assert alone.guess(np.ones(3)) is None
-    for t in range(40):
-        h = lifted(rng.normal(size=2) + t % 3, 2)
-        alone.learn(h, "abc"[t % 3])
-        probe = lifted(rng.normal(size=2) + 1, 2)
-        assert alone.guess(probe) == "abc"[alone.read(probe).argmax()]

@@ -36,12 +36,6 @@ def test_what_is_no_finite_number_is_refused_by_name(value: Any) -> None:
         Features(["colour"]).vector({"colour": value})
 
 
-def test_places_before_the_features_are_left_to_others() -> None:
-    features = Features(["a", "b"], before=2)
-    for x in ({"a": 1.0, "b": 2}, {"b": np.float32(2), "a": True}):
-        assert features.vector(x)[0].tolist() == [0.0, 0.0, 1.0, 2.0]
-
-
 def test_numbers_whose_sum_is_not_finite_are_still_numbers() -> None:
     values, known = Features(["a", "b"]).vector({"a": 1e308, "b": 1e308})
     assert (values.tolist(), known) == ([1e308, 1e308], 2)

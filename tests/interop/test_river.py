@@ -16,8 +16,8 @@ from toys import Stateless, random_stream
 
 from labelmem import Adapter, MemoryConfig
 from labelmem.errors import ConfigError, InputError
-from labelmem.interop.alone import ALONE, Alone, lifted
 from labelmem.interop.river import LabelMemClassifier
+from labelmem.interop.together import ALONE, Alone, lifted
 
 NAMES = ("height", "width", "depth")
 AROUND = {"model": Stateless(), "features": NAMES, "labels": ("a", "b", "c", "d")}

@@ -18,18 +18,18 @@ from labelmem.interop.vectors import softmax
 
 
 def scores(memory: SmallMemory, h: list[float]) -> list[float]:
-    s = softmax(memory.look(np.array(h))[0]).tolist() if memory.count else []
+    s = softmax(memory.look(np.array(h))[0]).tolist() if memory.written else []
     return s + [0.0] * (LABELS - len(s))
 
 
 def cells(memory: SmallMemory) -> list[tuple[int, list[float], float, int]]:
     """Label, v, alpha and last write, from the oldest cell to the newest."""
-    held = [(y, k) for y, count in enumerate(memory.count) for k in range(count)]
-    held.sort(key=lambda at: float(memory.cells[at][2]))
-    return [
-        (at[0], memory.cells[at][3:].tolist(), float(memory.cells[at][1]), memory.written[at[0]])
-        for at in held
-    ]
+    held = sorted(zip(memory.label.tolist(), memory.cells.tolist(), strict=True), key=_born)
+    return [(y, v, alpha, memory.written[y]) for y, (alpha, _, *v) in held]
+
+
+def _born(held: tuple[int, list[float]]) -> float:
+    return held[1][1]
 
 
 @settings(max_examples=150)
@@ -39,7 +39,7 @@ def test_small_memory_is_the_oracle(
 ) -> None:
     memory, slow = SmallMemory(config, DIM), OracleMemory(oracle_config(config))
     for t, event in enumerate(stream):
-        y = min(event.y, len(memory.count))  # labels are numbered as they come
+        y = min(event.y, len(memory.written))  # labels are numbered as they come
         P = slow.read(event.h)
         rivals = [p for label, p in P.items() if label != y]
         lead = math.log(P.get(y) or 1e-300) - math.log(max(rivals, default=0) or 1e-300)
@@ -67,7 +67,7 @@ def test_small_memory_is_the_oracle(
 def test_every_vector_is_written_without_a_margin(stream: list[Event]) -> None:
     memory = SmallMemory(MemoryConfig(cells_per_label=2, margin=float("inf")), DIM)
     for event in stream:
-        assert memory.learn(np.array(event.h), min(event.y, len(memory.count)))
+        assert memory.learn(np.array(event.h), min(event.y, len(memory.written)))
 
 
 @pytest.mark.parametrize("cells_per_label", [1, 5])
@@ -86,7 +86,7 @@ def test_a_stream_of_its_own_predictions_is_that_of_the_memory_in_torch(
             np.testing.assert_allclose(s, P[0, : len(s)].numpy(), atol=1e-9)
         wrote = theirs.write(torch.tensor(h[None]), torch.tensor([y]), P)
         assert ours.learn(h, y) == bool(wrote)
-    assert sum(ours.count) == len(theirs) > 5
+    assert len(ours.label) == len(theirs) > 5
 
 
 def test_widening_changes_no_answer() -> None:

@@ -9,8 +9,7 @@ import pytest
 
 from labelmem import MemoryConfig
 from labelmem.errors import ConfigError
-from labelmem.interop.alone import Alone, lifted
-from labelmem.interop.together import TOGETHER, Together, without_a_model
+from labelmem.interop.together import TOGETHER, Alone, Together, lifted, without_a_model
 from labelmem.interop.vectors import softmax
 
 

@@ -26,8 +26,6 @@ class Features:
     ----------
     names
         Features that have their places from the start, in this order.
-    before
-        How many zeros come first, to be filled in by whoever asks for the vector.
 
     Examples
     --------
@@ -37,9 +35,8 @@ class Features:
     (array([ 0., 31.]), 1)
     """
 
-    def __init__(self, names: Iterable[Hashable] = (), before: int = 0) -> None:
+    def __init__(self, names: Iterable[Hashable] = ()) -> None:
         self.places = {name: place for place, name in enumerate(names)}
-        self._before = [0.0] * before
 
     def __len__(self) -> int:
         return len(self.places)
@@ -61,19 +58,12 @@ class Features:
         # As a rule all are there and plain.
         row: list[Any] = [*map(x.get, self.places)]
         if _PLAIN.issuperset(map(type, row)) and math.isfinite(sum(row)):
-            return np.array(self._before + row, dtype=np.float64), len(row)
-        return self._one_by_one(x)
-
-    def _one_by_one(self, x: Mapping[Hashable, Any]) -> tuple[Array, int]:
-        first, known = len(self._before), 0
-        values = np.zeros(first + len(self.places))
-        for name, value in x.items():
-            place = self.places.get(name)
-            if place is None or value is None:
-                continue
-            number = _number(name, value)
-            if number == number:  # NaN is a value that is missing
-                values[first + place] = number
+            return np.array(row, dtype=np.float64), len(row)
+        values, known = np.zeros(len(self.places)), 0
+        for place, (name, value) in enumerate(zip(self.places, row, strict=True)):
+            number = math.nan if value is None else _number(name, value)
+            if not math.isnan(number):
+                values[place] = number
                 known += 1
         return values, known
 

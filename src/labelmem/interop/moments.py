@@ -17,7 +17,7 @@ class Moments:
     """Naive Bayes with normal features: a small online model that no one has to train.
 
     Every label starts from one imagined event of ordinary variance, so that its first real one is
-    no certainty. Ordinary is a variance of one before :func:`labelmem.interop.alone.lifted`.
+    no certainty. Ordinary is a variance of one before :func:`labelmem.interop.together.lifted`.
 
     Parameters
     ----------

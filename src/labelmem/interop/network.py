@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from labelmem.config import MemoryConfig
 from labelmem.functional import normalise
-from labelmem.interop.alone import CONSTANT
+from labelmem.interop.together import CONSTANT
 from labelmem.interop.vectors import Array
 from labelmem.models import MLP, FitOptions, fit_classifier
 from labelmem.models.training import seeded_dropout

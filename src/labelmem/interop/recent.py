@@ -10,7 +10,6 @@ from labelmem.interop.vectors import Array
 
 __all__ = ["Recent"]
 
-_FIRST = 64  # events there is room for at first; it is doubled until the window is full
 _NEAREST = 5  # as many as river's and scikit-learn's neighbours ask
 _ROOM = 2**18  # numbers kept at most: of very long vectors, fewer are kept
 _SAME = 1e-14  # of a squared length: two vectors closer than that are one
@@ -47,7 +46,7 @@ class Recent:
         self.h = np.zeros((dim, 0))
         self.half_square = np.zeros(0)  # of the length of h; infinite where there is no event
         self.y = np.zeros(0, dtype=np.int64)
-        self._resize(dim, _FIRST)
+        self._resize(dim)
 
     def __len__(self) -> int:
         return min(self.seen, len(self.y))
@@ -55,7 +54,7 @@ class Recent:
     def widen(self, dim: int) -> None:
         """Make the vectors longer if need be; what is kept is zero there."""
         if dim > len(self.h):
-            self._resize(dim, len(self.y))
+            self._resize(dim)
 
     def read(self, h: Array, labels: int) -> Array:
         """Probabilities (labels,) for ``h`` (d,), from one event on."""
@@ -79,15 +78,13 @@ class Recent:
 
     def learn(self, h: Array, y: int) -> None:
         """Keep that the label of ``h`` (d,) was ``y``."""
-        if self.seen == len(self.y):
-            self._resize(len(h), 2 * len(self.y))
         slot = self.seen % len(self.y)
         self.h[:, slot], self.half_square[slot], self.y[slot] = h, 0.5 * h.dot(h), y
         self.seen += 1
 
-    def _resize(self, dim: int, room: int) -> None:
-        """Room for so many vectors of this length: the last events move over, the oldest first."""
-        room = max(1, min(room, self.window, _ROOM // dim))
+    def _resize(self, dim: int) -> None:
+        """Room for vectors of this length: the last events move over, the oldest first."""
+        room = max(1, min(self.window, _ROOM // dim))
         kept = np.arange(max(0, self.seen - min(room, len(self))), self.seen) % max(1, len(self.y))
         n, before = len(kept), (self.h, self.half_square, self.y)
         self.h = np.zeros((dim, room))

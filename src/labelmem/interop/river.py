@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from labelmem.config import MemoryConfig
 from labelmem.errors import ConfigError, MissingExtraError
-from labelmem.interop.alone import Alone, lift
 from labelmem.interop.features import Features
-from labelmem.interop.together import without_a_model
+from labelmem.interop.together import Alone, lifted, without_a_model
 from labelmem.interop.vectors import Array
 
 try:
@@ -88,7 +87,7 @@ class LabelMemClassifier(base.Classifier):
         self.memory = memory
         self.theta = theta
         self.window = window
-        self._features = Features(features or (), before=1 if model is None else 0)
+        self._features = Features(features or ())
 
     @property
     def _multiclass(self) -> bool:
@@ -98,18 +97,9 @@ class LabelMemClassifier(base.Classifier):
         """Learn that the label of the features ``x`` is ``y``, which may be new."""
         learner = self._learner
         if isinstance(learner, Alone):
-            if not x.keys() <= self._features.places.keys():
-                self._features.meet(x)
-                learner.widen(1 + len(self._features))
+            self._features.meet(x)
+            learner.widen(1 + len(self._features))
         learner.learn(self._vector(learner, x), y)
-
-    def predict_one(self, x: Mapping[Hashable, Any], **kwargs: Any) -> Any:
-        """The most probable label for the features ``x``; None while none is known."""
-        learner = self._learner
-        # Without a model there is no need of probabilities to see which is the largest.
-        if isinstance(learner, Alone):
-            return learner.guess(self._vector(learner, x))
-        return super().predict_one(dict(x), **kwargs)
 
     def predict_proba_one(self, x: Mapping[Hashable, Any], **kwargs: Any) -> dict[Any, float]:
         """The probability of each label for the features ``x``; empty while none is known."""
@@ -135,4 +125,4 @@ class LabelMemClassifier(base.Classifier):
 
     def _vector(self, learner: Alone | Worn, x: Mapping[Hashable, Any]) -> Array:
         values, known = self._features.vector(x)
-        return lift(values, known) if isinstance(learner, Alone) else values
+        return lifted(values, known) if isinstance(learner, Alone) else values

@@ -11,9 +11,8 @@ import numpy.typing as npt
 
 from labelmem.config import MemoryConfig
 from labelmem.errors import InputError, MissingExtraError
-from labelmem.interop.alone import Alone, lifted
 from labelmem.interop.network import BESIDE, THETA, InputAndHidden, train_network
-from labelmem.interop.together import without_a_model
+from labelmem.interop.together import Alone, lifted, without_a_model
 from labelmem.interop.vectors import Array
 from labelmem.interop.worn import Worn
 from labelmem.labels import plain
@@ -137,8 +136,7 @@ class LabelMemClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             kept = _first_of_each(y, _KEPT)
             self._reminder = X[kept], y[kept]
         else:
-            self.learner_ = self._worn(self.model)
-            self._announce(self.learner_.space.names(len(self.learner_.space)))
+            self._begin_around(self.model)
             self._learn(X, y)
         return self
 
@@ -202,10 +200,11 @@ class LabelMemClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         key = InputAndHidden(model)
         return Worn(model, None, labels, self.memory or BESIDE, theta, key)
 
-    def _worn(self, model: nn.Module) -> Worn:
+    def _begin_around(self, model: nn.Module) -> None:
         theta = 0.5 if self.theta is None else self.theta
         # A copy: the parameters of an estimator are not its to change.
-        return Worn(copy.deepcopy(model), self.head, self.labels, self.memory, theta)
+        self.learner_ = Worn(copy.deepcopy(model), self.head, self.labels, self.memory, theta)
+        self._announce(self.learner_.adapter.known.names)
 
     def _start(self, classes: npt.ArrayLike | None) -> None:
         """Begin without training: around the given model, or without one."""
@@ -215,8 +214,7 @@ class LabelMemClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         if self.model is None:
             self.learner_ = without_a_model(self.memory, 1 + self.n_features_in_, self.window)
         else:
-            self.learner_ = self._worn(self.model)
-            self._announce(self.learner_.space.names(len(self.learner_.space)))
+            self._begin_around(self.model)
 
     def _announce(self, labels: Any) -> None:
         """Add labels to those that may come."""

@@ -45,7 +45,6 @@ class OutputLayer(nn.Module):
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
         self.model = model
-        output_layer(model)
 
     def forward(self, h: Tensor) -> Tensor:
         """Logits (n, V) of hidden vectors (n, d)."""
