@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
@@ -12,10 +12,12 @@ from torch import Tensor
 
 from labelmem.baselines.state import TensorState
 from labelmem.errors import ConfigError, InputError
+from labelmem.labels import KnownLabels
 from labelmem.online import OnlineMethod
 
 __all__ = [
     "Baseline",
+    "FromLabels",
     "NoOptions",
     "masked_softmax",
     "refuse_infinite",
@@ -76,6 +78,32 @@ class Baseline(OnlineMethod[S], Generic[S, O]):
     def restore(self, tensors: dict[str, Tensor], streams: int) -> S:
         """The state that was saved."""
         return self.initial_state(streams).restored(tensors, self.device)
+
+
+class FromLabels(Baseline[S, O]):
+    """Needs to know which labels there are, and nothing else.
+
+    Parameters
+    ----------
+    labels
+        The known labels, or how many there are (0..L-1).
+    options
+        What can be chosen; None takes the defaults.
+    device
+        Where to compute.
+    """
+
+    needs_model = False
+
+    def __init__(
+        self,
+        labels: Iterable[Hashable] | int,
+        options: O | None = None,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        self.known = KnownLabels(labels)
+        self.options = self.Options() if options is None else options
+        self.device = torch.device(device)
 
 
 def require(holds: bool, name: str, value: object, expected: str) -> None:

@@ -14,7 +14,7 @@ from labelmem.baselines.slots import FREE, no_slots, opened, overwritten
 from labelmem.baselines.state import wider
 from labelmem.trees import chosen
 
-__all__ = ["ClassMeans", "MeansOptions", "MeansState", "OwnMeans", "answered"]
+__all__ = ["ClassMeans", "MeansOptions", "MeansState", "answered", "no_means"]
 
 
 @dataclass(frozen=True)
@@ -75,37 +75,16 @@ class ClassMeans:
 
 @dataclass
 class MeansState(ModelState):
-    """The means that the streams have moved: see :class:`OwnMeans`."""
+    """The means that the streams have moved, by slot."""
 
     ids: Tensor
+    """(n, K) their labels."""
     mean: Tensor
+    """(n, K, d)."""
     count: Tensor
+    """(n, K) how many vectors are in each."""
 
-    @property
-    def own(self) -> OwnMeans:
-        """The three as one."""
-        return OwnMeans(self.ids, self.mean, self.count)
-
-    @own.setter
-    def own(self, own: OwnMeans) -> None:
-        self.ids, self.mean, self.count = own.ids, own.mean, own.count
-
-
-@dataclass
-class OwnMeans:
-    """The means that streams have moved, by slot: labels (n, K), means (n, K, d), counts (n, K)."""
-
-    ids: Tensor
-    mean: Tensor
-    count: Tensor
-
-    @staticmethod
-    def none(streams: int, dim: int, like: Tensor) -> OwnMeans:
-        """Streams that have moved nothing."""
-        ids = no_slots(streams, like.device)
-        return OwnMeans(ids, like.new_zeros(streams, 0, dim), like.new_zeros(streams, 0))
-
-    def at(self, shared: ClassMeans, y: Tensor) -> tuple[Tensor, Tensor]:
+    def mean_of(self, shared: ClassMeans, y: Tensor) -> tuple[Tensor, Tensor]:
         """The mean (n, d) and count (n,) that each stream has for its label y (n,) now."""
         own = (self.ids == y[:, None]) & (self.ids != FREE)
         mean = (own[..., None] * self.mean).sum(dim=1)
@@ -117,38 +96,46 @@ class OwnMeans:
             count = torch.where(taught, shared.count[label], count)
         return mean, count
 
-    def moved(self, shared: ClassMeans, h: Tensor, y: Tensor, mask: Tensor | None) -> OwnMeans:
-        """After one more vector h (n, d) of label y (n,) in the masked streams."""
-        mean, count = self.at(shared, y)
+    def moved(
+        self, shared: ClassMeans, h: Tensor, y: Tensor, mask: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The three after one more vector h (n, d) of label y (n,) in the masked streams."""
+        mean, count = self.mean_of(shared, y)
         ids, slot = opened(self.ids, y, mask)
         mean = mean + (h - mean) / (count + 1)[:, None]
         means, counts = wider(self.mean, ids.shape[1]), wider(self.count, ids.shape[1])
         at = slot[:, None]
         new_means = means.scatter(1, at[..., None].expand(-1, 1, means.shape[2]), mean[:, None])
         new_counts = counts.scatter(1, at, (count + 1)[:, None])
-        return OwnMeans(ids, chosen(mask, new_means, means), chosen(mask, new_counts, counts))
+        return ids, chosen(mask, new_means, means), chosen(mask, new_counts, counts)
+
+
+def no_means(streams: int, dim: int, like: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Labels, means and counts of streams that have moved nothing."""
+    ids = no_slots(streams, like.device)
+    return ids, like.new_zeros(streams, 0, dim), like.new_zeros(streams, 0)
 
 
 def answered(
     step: ModelStep,
-    shared: tuple[Tensor, Tensor],
-    own: tuple[Tensor, Tensor, Tensor],
+    scores: Tensor,
+    shared: ClassMeans,
+    own_scores: Tensor,
+    state: MeansState,
     options: MeansOptions,
 ) -> ModelStep:
     """The step with the belief that the scores of the means lead to.
 
     Parameters
     ----------
-    shared
-        Scores (n, L) of the means of training, and how many vectors (L,) are in each.
-    own
-        The labels (n, K) whose means the streams have moved, their scores and their counts.
+    scores
+        (n, L) of the means of training, ``shared``.
+    own_scores
+        (n, K) of the means that the streams have moved, those of ``state``.
     """
-    score, count = shared
-    ids, own_score, own_count = own
     n, width = step.probs.shape
-    scores = overwritten(wider(score, width), ids, own_score)
-    counts = overwritten(wider(count.expand(n, -1), width), ids, own_count)
+    scores = overwritten(wider(scores, width), state.ids, own_scores)
+    counts = overwritten(wider(shared.count.expand(n, -1), width), state.ids, state.count)
     valid = counts > 0
     scores = options.temperature * scores
     if options.frequency:

@@ -10,8 +10,7 @@ from typing import Any, Self, TypeVar
 import torch
 from torch import Tensor
 
-from labelmem.baselines.base import refuse_options, require
-from labelmem.baselines.from_labels import FromLabels
+from labelmem.baselines.base import FromLabels, refuse_options, require
 from labelmem.baselines.state import TensorState
 from labelmem.labels import KnownLabels, plain
 from labelmem.online import Recorded
@@ -38,7 +37,7 @@ O = TypeVar("O", bound=LabelOptions)  # noqa: E741  # the type of the options
 class LabelMethod(FromLabels[S, O]):
     """A method that ignores its inputs: all it knows are labels, of training and of the stream.
 
-    Parameters are those of :class:`labelmem.baselines.from_labels.FromLabels`.
+    Parameters are those of :class:`labelmem.baselines.base.FromLabels`.
     """
 
     counts: Tensor | None = None

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from labelmem import functional as F
 from labelmem.baselines.base import refuse_options, require
-from labelmem.baselines.class_means import ClassMeans, MeansOptions, MeansState, OwnMeans, answered
+from labelmem.baselines.class_means import ClassMeans, MeansOptions, MeansState, answered, no_means
 from labelmem.baselines.model_method import ModelMethod, ModelStep
 from labelmem.online import Recorded
 
@@ -74,25 +74,21 @@ class NCM(ModelMethod[MeansState, NCMOptions]):
     def initial_state(self, streams: int) -> MeansState:
         """No mean moved."""
         like = torch.empty(0, dtype=self.dtype, device=self.device)
-        own = OwnMeans.none(streams, self.dim or 0, like)
         model = self.backbone.initial_state(streams)
-        return MeansState(streams, model, own.ids, own.mean, own.count)
+        return MeansState(streams, model, *no_means(streams, self.dim or 0, like))
 
     def advance(self, state: MeansState, x: Any, width: int) -> ModelStep:
         """Softmax of the closeness to every mean, mixed with the model where it is asked for."""
         step = self.see(state, x, width)
-        shared, own = self._means(step.h), _sized(state.own, step.h)
-        return answered(
-            step,
-            (self._closeness(step.h, shared.mean), shared.count),
-            (own.ids, self._closeness(step.h, own.mean), own.count),
-            self.options,
-        )
+        shared, state = self._means(step.h), _sized(state, step.h)
+        scores = self._closeness(step.h, shared.mean)
+        own = self._closeness(step.h, state.mean)
+        return answered(step, scores, shared, own, state, self.options)
 
     def learn(self, state: MeansState, step: ModelStep, y: Tensor, mask: Tensor | None) -> None:
         """Move the mean of the label towards h."""
-        own = _sized(state.own, step.h)
-        state.own = own.moved(self._means(step.h), step.h, y, mask)
+        moved = _sized(state, step.h).moved(self._means(step.h), step.h, y, mask)
+        state.ids, state.mean, state.count = moved
 
     def _means(self, h: Tensor) -> ClassMeans:
         if self.means is None:
@@ -111,8 +107,8 @@ def _dots(h: Tensor, means: Tensor) -> Tensor:
     return h @ means.T if means.ndim == 2 else torch.einsum("nd,nkd->nk", h, means)
 
 
-def _sized(own: OwnMeans, h: Tensor) -> OwnMeans:
+def _sized(state: MeansState, h: Tensor) -> MeansState:
     """Few-shot: the length of h is known only now."""
-    if own.mean.shape[2] == h.shape[1]:
-        return own
-    return replace(own, mean=h.new_zeros(*own.ids.shape, h.shape[1]))
+    if state.mean.shape[2] == h.shape[1]:
+        return state
+    return replace(state, mean=h.new_zeros(*state.ids.shape, h.shape[1]))

@@ -35,7 +35,7 @@ class Candidates(NamedTuple):
         Parameters
         ----------
         row, session
-            (m,) pairs of a stream and a session with its label, by stream, then ascending.
+            (m,) pairs of a stream and a session with its label.
         gain
             (n,) what the label adds to the overlap of each stream with the sessions that hold it.
 
@@ -50,34 +50,19 @@ class Candidates(NamedTuple):
         >>> now.met(row, torch.tensor([4]), one, none=9).session
         tensor([[3, 4]])
         """
-        streams = torch.arange(len(self.session), device=row.device)
-        # With the stream as the leading digit all lists together are one sorted list.
-        held = (self.session + streams[:, None] * (none + 1)).flatten()
-        key = session + row * (none + 1)
-        place = torch.searchsorted(held, key)
-        here = place.clamp(max=len(held) - 1)
-        hit = held[here] == key
-        gain = gain.to(self.overlap.dtype)
-        overlap = self.overlap.flatten().index_add(0, here, gain[row] * hit)
-        grown = Candidates(self.session, overlap.view_as(self.overlap))
-        row, place, session = row[~hit], place[~hit], session[~hit]
-        return grown._entered(row, place, session, gain[row]) if len(row) else grown
-
-    def _entered(self, row: Tensor, place: Tensor, session: Tensor, overlap: Tensor) -> Candidates:
-        """Merge pairs in, each before what lies at its place; what falls off the end is dropped."""
         n, most = self.session.shape
-        start = torch.arange(n, device=row.device) * most
-        entering = torch.bincount(row, minlength=n)
-        of_earlier_streams = entering.cumsum(0) - entering
-        ahead = torch.bincount(place, minlength=n * most + 1).cumsum(0)[:-1].view(n, most)
-        column = torch.arange(most, device=row.device) + ahead - of_earlier_streams[:, None]
-        spot = torch.where(column < most, column + start[:, None], n * most).flatten()
-        among = torch.arange(len(row), device=row.device) - of_earlier_streams[row]
-        column = place - start[row] + among
-        spot = torch.cat([spot, torch.where(column < most, column + start[row], n * most)])
-
-        def merged(old: Tensor, new: Tensor) -> Tensor:
-            both = torch.cat([old.flatten(), new])
-            return both.new_empty(n * most + 1).scatter(0, spot, both)[:-1].view(n, most)
-
-        return Candidates(merged(self.session, session), merged(self.overlap, overlap))
+        # With the stream as the leading digit all lists together are one sorted list.
+        digit = none + 1
+        start = torch.arange(n, device=row.device) * digit
+        held = (self.session + start[:, None]).flatten()
+        both = torch.cat([held, start[row] + session])
+        key, place = torch.unique(both, return_inverse=True)
+        weight = torch.cat([self.overlap.flatten(), gain[row].to(self.overlap.dtype)])
+        overlap = weight.new_zeros(len(key)).index_add(0, place, weight)
+        row = key // digit
+        column = torch.arange(len(key), device=key.device) - torch.searchsorted(key, start)[row]
+        kept = column < most
+        now = Candidates.empty(n, most, none, key.device)
+        now.session[row[kept], column[kept]] = (key % digit)[kept]
+        now.overlap[row[kept], column[kept]] = overlap[kept]
+        return now

@@ -12,8 +12,6 @@ from torch import Tensor
 
 __all__ = ["SessionIndex"]
 
-_SIDE_BY_SIDE = 32  # streams for which a product takes about as long as for one
-
 
 @dataclass(frozen=True)
 class SessionIndex:
@@ -66,24 +64,6 @@ class SessionIndex:
         parts = (part.cpu().numpy().tobytes() for part in (self.items, self.starts))
         return sha256(b"".join(parts)).hexdigest()[:16]
 
-    @property
-    def _known(self) -> int:
-        """How many items there are."""
-        return len(self.posting_starts) - 1
-
-    @cached_property
-    def _holders(self) -> Tensor:
-        """(items, sessions) 1 where the session holds the item, sparse."""
-        item = torch.arange(self._known, device=self.items.device)
-        item = item.repeat_interleave(self.posting_starts.diff())
-        return torch.sparse_coo_tensor(
-            torch.stack([item, self.postings]),
-            torch.ones(len(item), dtype=torch.float64, device=item.device),
-            (self._known, len(self)),
-            is_coalesced=True,
-            check_invariants=False,
-        )
-
     def sessions_with(self, item: Tensor, most: int) -> tuple[Tensor, Tensor]:
         """The latest ``most`` sessions with each item (m,), as pairs (row of ``item``, session)."""
         start = self.posting_starts[item]
@@ -101,13 +81,7 @@ class SessionIndex:
         >>> index.votes(torch.tensor([[0, 1]]), weight, torch.float32)
         tensor([[0.5000, 0.7500, 0.2500]])
         """
-        n, items = len(session), self._known
-        # A product passes all sessions, but for many streams at once: where they have more than
-        # twice as many voters together, it is faster than looking up what each voter holds.
-        if 2 * len(self) <= session.shape[1] * min(n, _SIDE_BY_SIDE):
-            table = weight.new_zeros(n, len(self) + 1).scatter_add(1, session, weight)
-            votes: Tensor = torch.sparse.mm(self._holders, table[:, :-1].T).T
-            return votes.to(dtype, memory_format=torch.contiguous_format)
+        n, items = len(session), len(self.posting_starts) - 1
         stream, column = weight.nonzero(as_tuple=True)
         session, weight = session[stream, column], weight[stream, column]
         row, place = _ranges(self.starts[session], self.starts[session + 1])

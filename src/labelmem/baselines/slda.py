@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from labelmem.baselines.base import refuse_options, require
-from labelmem.baselines.class_means import ClassMeans, MeansOptions, MeansState, OwnMeans, answered
+from labelmem.baselines.class_means import ClassMeans, MeansOptions, MeansState, answered, no_means
 from labelmem.baselines.model_method import ModelMethod, ModelStep
 from labelmem.baselines.state import wider
 from labelmem.online import Recorded
@@ -126,19 +126,17 @@ class SLDA(ModelMethod[SLDAState, SLDAOptions]):
         return self._fresh(streams, self.backbone.initial_state(streams), self.dim or 0)
 
     def _fresh(self, streams: int, model: Any, dim: int) -> SLDAState:
-        own = OwnMeans.none(streams, dim, self._like())
+        ids, mean, count = no_means(streams, dim, self._like())
         fitted = self._fitted(dim)
         inverse, total = fitted.inverse_scatter(self.options.shrinkage)
         M = fitted.means.mean
         length = ((M @ inverse) * M).sum(dim=1)
         return SLDAState(
-            streams,
-            model,
-            *(own.ids, own.mean, own.count),
+            *(streams, model, ids, mean, count),
             inverse=inverse.repeat(streams, 1, 1),
             total=inverse.new_full((streams,), total),
             length=length.repeat(streams, 1),
-            own_length=own.count,
+            own_length=count,
         )
 
     def _like(self) -> Tensor:
@@ -166,18 +164,13 @@ class SLDA(ModelMethod[SLDAState, SLDAOptions]):
         projected = torch.einsum("nij,nj->ni", state.inverse, h)
         scores = projected @ shared.mean.T - state.length / 2
         own = torch.einsum("nkd,nd->nk", state.mean, projected) - state.own_length / 2
-        return answered(
-            step,
-            (scores * total, shared.count),
-            (state.ids, own * total, state.count),
-            self.options,
-        )
+        return answered(step, scores * total, shared, own * total, state, self.options)
 
     def learn(self, state: SLDAState, step: ModelStep, y: Tensor, mask: Tensor | None) -> None:
         """Update the inverse scatter (Sherman-Morrison), then move the label's mean."""
         old, h = self._sized(state, step.h), step.h.double()
         shared = self._fitted(h.shape[1]).means
-        mean, count = old.own.at(shared, y)
+        mean, count = old.mean_of(shared, y)
         e, grows = h - mean, count / (count + 1)
         u = torch.einsum("nij,nj->ni", old.inverse, e)
         factor = grows / (1 + grows * (e * u).sum(dim=1))
@@ -186,17 +179,10 @@ class SLDA(ModelMethod[SLDAState, SLDAOptions]):
         state.length = old.length - factor[:, None] * (u @ shared.mean.T).square()
         along = torch.einsum("nkd,nd->nk", old.mean, u)
         lengths = old.own_length - factor[:, None] * along.square()
-        own = old.own.moved(shared, h, y, mask)
-        state.own_length = self._with_moved(lengths, own, state.inverse, y, mask)
-        state.own = own
+        state.ids, state.mean, state.count = old.moved(shared, h, y, mask)
+        lengths = wider(lengths, state.ids.shape[1])
+        here = state.ids == y[:, None]
+        mean = (here[..., None] * state.mean).sum(dim=1)
+        length = torch.einsum("ni,nij,nj->n", mean, state.inverse, mean)[:, None]
+        state.own_length = chosen(mask, torch.where(here, length, lengths), lengths)
         state.total = chosen(mask, old.total + 1, old.total)
-
-    def _with_moved(
-        self, lengths: Tensor, own: OwnMeans, inverse: Tensor, y: Tensor, mask: Tensor | None
-    ) -> Tensor:
-        """The lengths (n, K) of the streams' own means, that of y taken anew."""
-        lengths = wider(lengths, own.ids.shape[1])
-        here = own.ids == y[:, None]
-        mean = (here[..., None] * own.mean).sum(dim=1)
-        length = torch.einsum("ni,nij,nj->n", mean, inverse, mean)
-        return chosen(mask, torch.where(here, length[:, None], lengths), lengths)

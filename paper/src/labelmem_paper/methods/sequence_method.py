@@ -12,8 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, pad
 
-from labelmem.baselines.base import refuse_infinite, require
-from labelmem.baselines.from_labels import FromLabels
+from labelmem.baselines.base import FromLabels, refuse_infinite, require
 from labelmem.baselines.label_method import label_ids
 from labelmem.baselines.state import TensorState
 from labelmem.errors import ConfigError
@@ -72,7 +71,7 @@ class SequenceMethod(FromLabels[SequenceState, O]):
     ``predict`` is not looked at. A label that is not among the known ones is fed as the start of a
     stream is, never predicted, and nothing is learned from it.
 
-    Parameters are those of :class:`labelmem.baselines.from_labels.FromLabels`.
+    Parameters are those of :class:`labelmem.baselines.base.FromLabels`.
     """
 
     online_options: ClassVar[tuple[str, ...]] = ()
