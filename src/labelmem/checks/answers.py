@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from labelmem.checks.trial import Trial, say
+from labelmem.checks.trial import Trial, played, say
 from labelmem.stream import Prediction
 
 _NEAR = 1e-4  # single precision over thousands of labels
@@ -27,24 +27,19 @@ def check_order_of_labels(trial: Trial) -> None:
 
 def check_probabilities(trial: Trial) -> None:
     """Probabilities are finite, not negative, and sum to one unless nothing is known yet."""
-    stream = trial.make().stream()
-    for t, (x, y) in enumerate(trial.user(0)):
-        p = stream.predict(x)
+    stream, turns = trial.make().stream(), trial.user(0)
+    for t, p in enumerate(played(stream, turns)):
         expect_valid(p, nothing_seen=t == 0)
-        stream.observe(y)
-    expect_valid(stream.predict(x), nothing_seen=False)
+    expect_valid(stream.predict(turns[-1][0]), nothing_seen=False)
 
 
 def check_best_label_is_first(trial: Trial) -> None:
     """``label`` and ``top`` name the labels that ``probs`` puts first."""
-    stream = trial.make().stream()
-    for x, y in trial.user(0):
-        p = stream.predict(x)
+    for p in played(trial.make().stream(), trial.user(0)):
         if len(p.probs):
             best = p.labels[int(p.probs.argmax())]
             say(p.label == best, f"label is {p.label!r}, the most probable one is {best!r}")
             say(p.top(1)[0][1] == float(p.probs.max()), "top does not begin with the best label")
-        stream.observe(y)
 
 
 def expect_valid(p: Prediction, nothing_seen: bool) -> None:

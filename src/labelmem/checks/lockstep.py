@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import torch
 from torch import Tensor
 
-from labelmem.checks.trial import Trial, refuses, say
+from labelmem.checks.trial import Trial, refuses, say, stacked
 from labelmem.trees import tree_map
 
 _NEAR = 1e-5  # a batch may add in another order than a single stream
@@ -23,7 +20,8 @@ def check_lockstep_equals_one_by_one(trial: Trial) -> None:
     generator = torch.Generator().manual_seed(trial.seed)
     while any(at < len(user) for at, user in zip(position, users, strict=True)):
         turns = [user[min(at, len(user) - 1)] for at, user in zip(position, users, strict=True)]
-        probs = batch.predict(_stacked([x for x, _ in turns]))
+        inputs, labels = stacked(turns)
+        probs = batch.predict(inputs)
         awake = (torch.rand(len(users), generator=generator) < 0.7).tolist()
         seen = [a and at < len(u) for a, at, u in zip(awake, position, users, strict=True)]
         for k, (x, y) in enumerate(turns):
@@ -31,7 +29,7 @@ def check_lockstep_equals_one_by_one(trial: Trial) -> None:
             if seen[k]:
                 alone[k].observe(y)
                 position[k] += 1
-        batch.observe([y for _, y in turns], mask=seen)
+        batch.observe(labels, mask=seen)
         for k, stream in enumerate(alone):
             say(batch.labels(k) == stream.labels, f"stream {k} lists other labels in a batch")
 
@@ -41,7 +39,7 @@ def check_full_mask_is_no_mask(trial: Trial) -> None:
     method, users = trial.make(), [trial.user(k) for k in range(2)]
     plain, masked = method.streams(2), method.streams(2)
     for turns in zip(*users, strict=True):
-        x, y = _stacked([x for x, _ in turns]), [y for _, y in turns]
+        x, y = stacked(turns)
         _agree(masked.predict(x), plain.predict(x), "a batch observed with a full mask")
         plain.observe(y)
         masked.observe(y, mask=[True, True])
@@ -50,9 +48,9 @@ def check_full_mask_is_no_mask(trial: Trial) -> None:
 def check_masked_streams_are_untouched(trial: Trial) -> None:
     """What is masked out of an observation neither predicts differently nor learns the label."""
     batch, users = trial.make().streams(2), [trial.user(k) for k in range(2)]
-    probe = _stacked([user[0][0] for user in users])
-    for t in range(trial.steps):
-        x, y = _stacked([user[t][0] for user in users]), [user[t][1] for user in users]
+    probe, _ = stacked(user[0] for user in users)
+    for t, turns in enumerate(zip(*users, strict=True)):
+        x, y = stacked(turns)
         before, labels = batch.predict(probe)[1].clone(), batch.labels(1)
         batch.predict(x)
         batch.observe(y, mask=[True, False])
@@ -67,18 +65,19 @@ def check_padding_has_no_probability(trial: Trial) -> None:
     """Columns of labels that only other streams own have probability zero."""
     batch, users = trial.make().streams(3), [trial.user(k) for k in range(3)]
     for t, turns in enumerate(zip(*users, strict=True)):
-        probs = batch.predict(_stacked([x for x, _ in turns]))
+        x, y = stacked(turns)
+        probs = batch.predict(x)
         say(probs.shape == (3, batch.width), f"probs has shape {tuple(probs.shape)}")
         for k in range(3):
             beyond = probs[k, len(batch.labels(k)) :]
             say(not bool(beyond.any()), f"stream {k} gives probability to a label it never met")
-        batch.observe([y for _, y in turns], mask=[True, t % 2 == 0, False])
+        batch.observe(y, mask=[True, t % 2 == 0, False])
 
 
 def check_wrong_batches_are_refused(trial: Trial) -> None:
     """Too few inputs, labels or mask entries: refused, and the batch predicts as before."""
     batch, users = trial.make().streams(2), [trial.user(k) for k in range(2)]
-    x, y = _stacked([user[0][0] for user in users]), [user[0][1] for user in users]
+    x, y = stacked(user[0] for user in users)
     say(refuses(lambda: batch.observe(y)), "observe before predict was accepted")
     before = batch.predict(x).clone()
     one = tree_map(lambda leaf: leaf[:1], x)
@@ -89,10 +88,6 @@ def check_wrong_batches_are_refused(trial: Trial) -> None:
     say(torch.equal(batch.predict(x), before), "a refused call changed the batch")
     batch.observe(y)
     say(bool(torch.isfinite(batch.predict(x)).all()), "the batch is unusable after a refusal")
-
-
-def _stacked(inputs: Sequence[Any]) -> Any:
-    return tree_map(lambda *parts: torch.stack(parts), *inputs)
 
 
 def _agree(seen: Tensor, expected: Tensor, what: str) -> None:

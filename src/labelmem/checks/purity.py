@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from labelmem.checks.trial import Trial, all_same, follow, same, say, snapshot
+from labelmem.checks.trial import Trial, all_same, follow, played, same, say, snapshot
 from labelmem.trees import leaves, tree_map
 
 
@@ -25,9 +25,8 @@ def check_predicting_is_pure(trial: Trial) -> None:
 def check_unobserved_predictions_do_not_matter(trial: Trial) -> None:
     """Predictions in between that are never observed leave no trace in later ones."""
     method, turns = trial.make(), trial.user(0)
-    plain, curious = method.stream(), method.stream()
-    expected = follow(plain, turns)
-    seen = []
+    expected = follow(method.stream(), turns)
+    curious, seen = method.stream(), []
     for (x, y), (other, _) in zip(turns, reversed(turns), strict=True):
         curious.predict(other)
         p = curious.predict(x)
@@ -58,12 +57,10 @@ def check_predictions_never_change(trial: Trial) -> None:
     """A prediction still says what it said after any number of later observations."""
     stream, turns = trial.make().stream(), trial.user(0)
     kept, copies, labels = [], [], []
-    for x, y in turns:
-        p = stream.predict(x)
+    for p in played(stream, turns):
         kept.append(p)
         copies.append(p.probs.clone())
         labels.append(list(p.labels))
-        stream.observe(y)
     say(all_same([p.probs for p in kept], copies), "observing changed an earlier prediction")
     say([p.labels for p in kept] == labels, "observing changed the labels of a prediction")
 
@@ -84,10 +81,7 @@ def check_method_is_untouched(trial: Trial) -> None:
 
 def check_predictions_carry_no_graph(trial: Trial) -> None:
     """Nobody is going to differentiate through a stream: no prediction holds a graph."""
-    stream, turns = trial.make().stream(), trial.user(0)
-    for x, y in turns:
-        p = stream.predict(x)
+    for p in played(trial.make().stream(), trial.user(0)):
         tensors = (p.probs, p.theta, p.model_probs, p.memory_probs)
         graphs = [t.requires_grad for t in tensors if t is not None]
         say(not any(graphs), "a prediction holds an autograd graph; it would grow with the stream")
-        stream.observe(y)

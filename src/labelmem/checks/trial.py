@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -14,11 +14,11 @@ from torch import Tensor
 
 from labelmem.errors import LabelMemError
 from labelmem.online import OnlineMethod
-from labelmem.stream import Stream
+from labelmem.stream import Prediction, Stream
 from labelmem.trees import tree_map
 
-__all__ = ["Inputs", "Trial", "all_same", "follow", "refuses", "same", "say", "snapshot", "tokens"]
-__all__ += ["vectors"]
+__all__ = ["Inputs", "Trial", "all_same", "follow", "played", "refuses", "same", "say"]
+__all__ += ["snapshot", "stacked", "tokens", "vectors"]
 
 Inputs = Callable[[torch.Generator, int], Any]
 """Draws inputs, first dimension as many as asked for."""
@@ -74,32 +74,36 @@ class Trial:
         """The stream of one user: labels of the model and some that are new, mixed and repeated."""
         generator = torch.Generator().manual_seed(1000 * self.seed + number)
         x = self.inputs(generator, self.steps)
-        return [
-            (tree_map(lambda leaf, t=t: leaf[t], x), label)
-            for t, label in enumerate(self._labels(number, generator))
-        ]
-
-    @cached_property
-    def _known(self) -> list[Any]:
-        return list(self.make().known.names[:3])
-
-    def _labels(self, number: int, generator: torch.Generator) -> list[Any]:
         known = self._known
         new = [f"new-{(number + i) % 4}" for i in range(3)]
         pool = [*known, *new]
         # Users meet the new labels in an order of their own, and some of them again at random.
         first = [*known[:1], new[0], *known[1:2], *new[1:]]
         drawn = torch.randint(len(pool), (self.steps,), generator=generator).tolist()
-        return [*first, *(pool[i] for i in drawn)][: self.steps]
+        labels = [*first, *(pool[i] for i in drawn)][: self.steps]
+        return [(tree_map(lambda leaf, t=t: leaf[t], x), label) for t, label in enumerate(labels)]
+
+    @cached_property
+    def _known(self) -> list[Any]:
+        return list(self.make().known.names[:3])
+
+
+def stacked(turns: Iterable[Turn]) -> Turn:
+    """The inputs of several users as one batch, and the list of their labels."""
+    inputs, labels = zip(*turns, strict=True)
+    return tree_map(lambda *parts: torch.stack(parts), *inputs), list(labels)
+
+
+def played(stream: Stream, turns: Iterable[Turn]) -> Iterator[Prediction]:
+    """Every prediction, before its label is observed."""
+    for x, y in turns:
+        yield stream.predict(x)
+        stream.observe(y)
 
 
 def follow(stream: Stream, turns: Iterable[Turn]) -> list[Tensor]:
     """Predict and observe turn by turn; the probabilities of every prediction."""
-    seen = []
-    for x, y in turns:
-        seen.append(stream.predict(x).probs.clone())
-        stream.observe(y)
-    return seen
+    return [p.probs.clone() for p in played(stream, turns)]
 
 
 def snapshot(stream: Stream) -> bytes:
