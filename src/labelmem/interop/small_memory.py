@@ -52,7 +52,7 @@ class SmallMemory:
         self.written: list[int] = []  # for each label; a write changes all cells of its label
         self.label = np.zeros(0, dtype=np.int64)  # of each cell; cells are sorted by it
         self.cells = np.zeros((0, _V + dim))
-        self._measure()
+        self.length = np.zeros(0)  # of v in each cell
 
     def widen(self, dim: int) -> None:
         """Make the vectors longer if need be; what is stored is zero there, no cosine changes."""
@@ -128,7 +128,7 @@ class SmallMemory:
                 cell[_BORN] = weakest[_BORN]
                 weakest[:] = cell
         self.written[y] = self.time
-        self._measure()
+        self.length = _lengths(self.cells)
         return True
 
     def _merge(self, own: Array, lengths: Array, weights: Array, h: Array) -> None:
@@ -146,6 +146,11 @@ class SmallMemory:
         end = int(self.label.searchsorted(y, side="right"))
         self.label = np.concatenate([self.label[:end], [y], self.label[end:]])
         self.cells = np.concatenate([self.cells[:end], [cell], self.cells[end:]])
+        counts = np.bincount(self.label)
+        # The labels that have cells, where theirs begin, and whose each cell is among them.
+        self._present = counts.nonzero()[0]
+        self._starts = (counts.cumsum() - counts)[self._present]
+        self._row = (counts > 0).cumsum()[self.label] - 1
 
     def _evict(self) -> None:
         """Rule 5: the cell that counts for least gives up its place."""
@@ -153,14 +158,6 @@ class SmallMemory:
         # The last key of a sort by several counts most.
         i = np.lexsort([self.cells[:, _BORN], self.cells[:, _ALPHA], *oldest])[0]
         self.label, self.cells = np.delete(self.label, i), np.delete(self.cells, i, axis=0)
-
-    def _measure(self) -> None:
-        """What reading needs to know of the cells, and of the labels that have some."""
-        self.length = _lengths(self.cells)
-        counts = np.bincount(self.label, minlength=1)
-        self._present = counts.nonzero()[0]
-        self._starts = (counts.cumsum() - counts)[self._present]
-        self._row = (counts > 0).cumsum()[self.label] - 1
 
 
 def _lengths(cells: Array) -> Array:

@@ -3,13 +3,10 @@
 Any model of your own works as well; these are what the experiments and examples use.
 """
 
-from labelmem.models.convnet import ConvNet
+from labelmem.models.feed_forward import MLP, ConvNet
 from labelmem.models.fit_options import FitOptions, FitResult
-from labelmem.models.gru import GRUModel
 from labelmem.models.history import HistoryModel
-from labelmem.models.lstm import LSTMModel
-from labelmem.models.mlp import MLP
-from labelmem.models.recurrent import RecurrentModel, SequenceModel, State
+from labelmem.models.recurrent import GRUModel, LSTMModel, RecurrentModel, SequenceModel, State
 from labelmem.models.training import fit_classifier, fit_sequences
 
 __all__ = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +15,7 @@ from torch.utils.checkpoint import checkpoint
 from labelmem.errors import InputError
 from labelmem.models.fit_options import FitOptions
 from labelmem.models.recurrent import SequenceModel, State
+from labelmem.trees import tree_map
 
 __all__ = [
     "Losses",
@@ -30,6 +31,8 @@ __all__ = [
 Losses: TypeAlias = Callable[[torch.Generator | None], Iterator[tuple[Tensor, float]]]
 """Mean loss of one batch after the other, shuffled if there is a generator, and its weight: the
 number of labels that count in it."""
+
+T = TypeVar("T")
 
 _POOL = 16  # batches whose sequences are sorted by length together
 _JITTER = 0.1  # share of a length within which sequences change places
@@ -78,8 +81,7 @@ def example_losses(
 ) -> Iterator[tuple[Tensor, float]]:
     """Cross-entropy of single inputs, ``size`` at a time."""
     device = next(model.parameters()).device
-    order = torch.arange(len(y)) if generator is None else _shuffled(len(y), generator)
-    for rows in torch.split(order, size):
+    for rows in torch.split(torch.tensor(_shuffled(range(len(y)), generator)), size):
         logits = model(X[rows.to(X.device)].to(device))
         yield cross_entropy(logits, y[rows.to(y.device)].to(device, torch.int64)), len(rows)
 
@@ -97,29 +99,20 @@ def sequence_losses(
     else:
         batches = batches_of_tokens(lengths, options.batch_tokens, generator)
     for rows in batches:
-        longest_first = [sequences[row] for row in rows]
-        if options.objective == "all":
-            yield from _losses_of_all(model, longest_first, options.window)
-        else:
-            yield from _losses_of_new(model, longest_first, options.window, options.repeat_share)
+        yield from _batch_losses(model, [sequences[row] for row in rows], options)
 
 
-def _losses_of_all(
-    model: SequenceModel, longest_first: Sequence[Tensor], window: int
+def _batch_losses(
+    model: SequenceModel, longest_first: list[Tensor], options: FitOptions
 ) -> Iterator[tuple[Tensor, float]]:
-    for _, h, y, real in _windows(model, longest_first, window):
-        rows = real.nonzero()
-        yield _summed_loss(model, h, y, rows) / len(rows), len(rows)
-
-
-def _losses_of_new(
-    model: SequenceModel, longest_first: Sequence[Tensor], window: int, repeat_share: float
-) -> Iterator[tuple[Tensor, float]]:
-    new = first_sights(pad_sequence(list(longest_first), batch_first=True))
-    # One column more than labels, for what is to be marked nowhere.
-    device = model.head.weight.device
-    seen = torch.zeros(len(new), model.labels + 1, dtype=torch.bool, device=device)
-    for first, h, y, real in _windows(model, longest_first, window):
+    labels, device = pad_sequence(longest_first, batch_first=True), model.head.weight.device
+    new, seen = torch.ones_like(labels, dtype=torch.bool), None
+    repeat_share = options.repeat_share
+    if options.objective == "new":
+        new = first_sights(labels)
+        # One column more than labels, for what is to be marked nowhere.
+        seen = torch.zeros(len(new), model.labels + 1, dtype=torch.bool, device=device)
+    for first, h, y, real in _windows(model, longest_first, options.window):
         counts = new[: len(y), first : first + y.shape[1]]
         rows, again = (real & counts).nonzero(), (real & ~counts).nonzero()
         weight = len(rows) + repeat_share * len(again)
@@ -129,7 +122,8 @@ def _losses_of_new(
                 total = total + repeat_share * _summed_loss(model, h, y, again)
             yield total / weight, weight
         # Only now: until here the gradient may have needed what was seen before the window.
-        seen[: len(y)].scatter_(1, y.masked_fill(~real.to(device), model.labels), True)
+        if seen is not None:
+            seen[: len(y)].scatter_(1, y.masked_fill(~real.to(device), model.labels), True)
 
 
 def _windows(
@@ -148,7 +142,9 @@ def _windows(
     for first in range(0, targets.shape[1], window):
         alive = int((lengths > first).sum())
         span = slice(first, first + window)
-        h, state = model.forward_sequence(inputs[:alive, span], _cut(state, alive))
+        # Where a window begins, the gradient ends.
+        state = tree_map(lambda part, n=alive: part[:n].detach(), state)
+        h, state = model.forward_sequence(inputs[:alive, span], state)
         y = targets[:alive, span]
         yield first, h, y, torch.arange(first, first + y.shape[1]) < lengths[:alive, None]
 
@@ -197,27 +193,16 @@ def first_sights(labels: Tensor) -> Tensor:
     return torch.zeros_like(new).scatter_(1, order, new)
 
 
-def _cut(state: State, streams: int) -> State:
-    """The first streams of a state, without its past: here the gradient ends."""
-    if isinstance(state, Tensor):
-        return state[:streams].detach()
-    return tuple(part[:streams].detach() for part in state)
-
-
 def batches_of_like_length(
     lengths: Sequence[int], size: int, generator: torch.Generator | None
 ) -> list[list[int]]:
     """Rows of each batch, longest first; random except that like lengths come together."""
-    order = list(range(len(lengths)))
-    if generator is not None:
-        order = _shuffled(len(lengths), generator).tolist()
+    order = _shuffled(range(len(lengths)), generator)
     batches = []
     for start in range(0, len(order), size * _POOL):
         pool = sorted(order[start : start + size * _POOL], key=lambda row: -lengths[row])
         batches += [pool[first : first + size] for first in range(0, len(pool), size)]
-    if generator is not None:
-        batches = [batches[index] for index in _shuffled(len(batches), generator).tolist()]
-    return batches
+    return _shuffled(batches, generator)
 
 
 def batches_of_tokens(
@@ -244,10 +229,11 @@ def batches_of_tokens(
             longest = lengths[row]
         batches[-1].append(row)
     batches = [sorted(batch, key=lambda row: -lengths[row]) for batch in batches]
-    if generator is not None:
-        batches = [batches[index] for index in _shuffled(len(batches), generator).tolist()]
-    return batches
+    return _shuffled(batches, generator)
 
 
-def _shuffled(count: int, generator: torch.Generator) -> Tensor:
-    return torch.randperm(count, generator=generator)
+def _shuffled(items: Sequence[T], generator: torch.Generator | None) -> list[T]:
+    """In random order if there is a generator, as they are if not."""
+    if generator is None:
+        return list(items)
+    return [items[i] for i in torch.randperm(len(items), generator=generator).tolist()]

@@ -59,13 +59,10 @@ class FitOptions:
     """Of the split, the order of the batches and the dropout."""
 
     def __post_init__(self) -> None:
+        tokens = self.batch_tokens
         for name, holds, expected in (
             *((n, getattr(self, n) >= 1, "at least 1") for n in _COUNTS),
-            (
-                "batch_tokens",
-                self.batch_tokens is None or self.batch_tokens >= 1,
-                "at least 1, or None",
-            ),
+            ("batch_tokens", tokens is None or tokens >= 1, "at least 1, or None"),
             ("lr", self.lr > 0, "positive"),
             *((n, getattr(self, n) >= 0, "a number from 0") for n in _SHARES),
             ("objective", self.objective in get_args(Objective), "'all' or 'new'"),

@@ -12,8 +12,7 @@ from torch import Tensor, nn
 from labelmem.errors import ConfigError
 from labelmem.models.cells import gru_cell
 from labelmem.models.embedding import TokenEmbedding
-from labelmem.models.history_many import step_many
-from labelmem.models.history_one import arrays_of, step_one
+from labelmem.models.history_steps import arrays_of, kernel_step
 from labelmem.models.output_layer import OutputLayer
 from labelmem.models.recurrent import SequenceModel, State
 from labelmem.models.sizes import check_dropout, check_sizes
@@ -190,9 +189,7 @@ class HistoryModel(SequenceModel):
     def _step(self, x: Tensor, state: State) -> tuple[Tensor, State]:
         assert isinstance(state, tuple)
         # What a subclass does in other ways is known to itself alone.
-        short = None
-        if type(self) is HistoryModel:
-            short = step_one(self, x, state) or step_many(self, x, state)
+        short = kernel_step(self, x, state) if type(self) is HistoryModel else None
         if short is not None:
             return short
         sums, weights, *rnn = state

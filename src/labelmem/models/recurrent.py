@@ -10,11 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from labelmem.errors import ConfigError, InputError
+from labelmem.models.cells import gru_cell, lstm_cell
 from labelmem.models.embedding import TokenEmbedding
-from labelmem.models.output_layer import RecordedLinear
 from labelmem.models.sizes import check_dropout, check_sizes
 
-__all__ = ["RecurrentModel", "SequenceModel", "State"]
+__all__ = ["GRUModel", "LSTMModel", "RecurrentModel", "SequenceModel", "State"]
 
 State: TypeAlias = Tensor | tuple[Tensor, ...]
 """A recurrent state; in every tensor the first dimension counts the streams."""
@@ -122,6 +122,8 @@ class RecurrentModel(SequenceModel):
 
     module: ClassVar[Callable[..., nn.RNNBase]]
     """The fused recurrent module."""
+    parts: ClassVar[int]
+    """How many tensors its state has."""
 
     def __init__(
         self,
@@ -150,13 +152,14 @@ class RecurrentModel(SequenceModel):
         self.embedding = TokenEmbedding(labels, embedding, self.dim**0.5 if tied else 1.0)
         self.drop = nn.Dropout(dropout)
         self.rnn = rnn
-        self.head = RecordedLinear(self.dim, labels)
+        self.head = nn.Linear(self.dim, labels)
         if tied:
             self.head.weight = self.embedding.weight
 
-    @abstractmethod
     def initial_state(self, n: int) -> State:
         """State of n streams that have seen nothing; every tensor is (n, layers, dim)."""
+        shape = n, self.rnn.num_layers, self.dim
+        return _join(tuple(self.head.weight.new_zeros(shape) for _ in range(self.parts)))
 
     @abstractmethod
     def _cell(
@@ -180,6 +183,60 @@ class RecurrentModel(SequenceModel):
     def _sequence(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         h, new = self.rnn(self.drop(self.embedding(tokens)), _layers_and_streams_swapped(state))
         return self.drop(h), _layers_and_streams_swapped(new)
+
+
+class GRUModel(RecurrentModel):
+    """Predicts the next label of a stream by a GRU; its state is one tensor (n, layers, dim).
+
+    Parameters are those of :class:`RecurrentModel`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> model = GRUModel(labels=10, dim=8).eval()
+    >>> state = model.initial_state(2)
+    >>> logits, state = model(torch.tensor([model.start_token, model.start_token]), state)
+    >>> logits.shape, state.shape
+    (torch.Size([2, 10]), torch.Size([2, 1, 8]))
+    >>> h, state = model.forward_sequence(torch.tensor([[10, 3, 4], [10, 7, 7]]))
+    >>> model.head(h).shape
+    torch.Size([2, 3, 10])
+    """
+
+    module = nn.GRU
+    parts = 1
+
+    def _cell(
+        self, x: Tensor, state: tuple[Tensor, ...], weights: Sequence[Tensor]
+    ) -> tuple[Tensor, ...]:
+        return (gru_cell(x, *state, *weights),)
+
+
+class LSTMModel(RecurrentModel):
+    """Predicts the next label of a stream by an LSTM; its state is a pair, both (n, layers, dim).
+
+    Parameters are those of :class:`RecurrentModel`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> model = LSTMModel(labels=10, dim=8).eval()
+    >>> state = model.initial_state(2)
+    >>> logits, (h, c) = model(torch.tensor([model.start_token, model.start_token]), state)
+    >>> logits.shape, h.shape
+    (torch.Size([2, 10]), torch.Size([2, 1, 8]))
+    >>> h, state = model.forward_sequence(torch.tensor([[10, 3, 4], [10, 7, 7]]))
+    >>> model.head(h).shape
+    torch.Size([2, 3, 10])
+    """
+
+    module = nn.LSTM
+    parts = 2
+
+    def _cell(
+        self, x: Tensor, state: tuple[Tensor, ...], weights: Sequence[Tensor]
+    ) -> tuple[Tensor, ...]:
+        return lstm_cell(x, *state, *weights)
 
 
 def _parts(state: State) -> tuple[Tensor, ...]:

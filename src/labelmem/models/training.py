@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -148,12 +149,23 @@ def _fit(
     progress: Progress | None,
     checkpoint: Path | None = None,
 ) -> FitResult:
-    optimizer = _optimizer(groups, options.lr)
+    learned = [([p for p in group if p.requires_grad], decay) for group, decay in groups]
+    optimizer = torch.optim.AdamW(
+        [{"params": group, "weight_decay": decay} for group, decay in learned], options.lr
+    )
     order = torch.Generator().manual_seed(options.seed)
     device = next(model.parameters()).device
     shapes = {name: list(p.shape) for name, p in model.named_parameters()}
     state = Checkpoint.begin(model, optimizer, {"options": asdict(options), "weights": shapes})
     history: list[dict[str, float]] = []
+
+    def update(loss: Tensor) -> None:
+        optimizer.zero_grad()
+        torch.autograd.backward(loss)
+        if options.clip is not None:
+            nn.utils.clip_grad_norm_(model.parameters(), options.clip)
+        optimizer.step()
+
     try:
         with seeded_dropout(options.seed, device):
             if checkpoint is not None and checkpoint.exists():
@@ -161,13 +173,16 @@ def _fit(
                 history = _recall(state.extra, order, device)
             while not _done(history, options):
                 epoch = len(history) + 1
-                losses = {"loss": _train(model, train(order), optimizer, options.clip)}
+                model.train()
+                losses = {"loss": _mean(train(order), update)}
                 if judge is not None:
-                    losses["validation"] = _evaluate(model, judge(None))
+                    model.eval()
+                    with torch.no_grad():
+                        losses["validation"] = _mean(judge(None))
                 _check_finite(losses, epoch, options)
                 history.append(losses)
                 if _best_epoch(history) == epoch:
-                    state.best = _copy_weights(model)
+                    state.best = deepcopy(model.state_dict())
                 if checkpoint is not None:
                     state.extra = _remember(history, order, device)
                     state.save(checkpoint)
@@ -217,42 +232,15 @@ def _recall(
     return [{k: v for k, v in losses.items() if not math.isnan(v)} for losses in history]
 
 
-def _optimizer(
-    groups: Sequence[tuple[list[nn.Parameter], float]], lr: float
-) -> torch.optim.Optimizer:
-    learned = [([p for p in group if p.requires_grad], decay) for group, decay in groups]
-    return torch.optim.AdamW([{"params": p, "weight_decay": decay} for p, decay in learned], lr)
-
-
-def _train(
-    model: nn.Module,
-    batches: Iterator[tuple[Tensor, float]],
-    optimizer: torch.optim.Optimizer,
-    clip: float | None,
+def _mean(
+    losses: Iterator[tuple[Tensor, float]], update: Callable[[Tensor], None] | None = None
 ) -> float:
-    def step(loss: Tensor) -> Tensor:
-        optimizer.zero_grad()
-        torch.autograd.backward(loss)
-        if clip is not None:
-            nn.utils.clip_grad_norm_(model.parameters(), clip)
-        optimizer.step()
-        return loss.detach()
-
-    model.train()
-    return _mean((step(loss), weight) for loss, weight in batches)
-
-
-@torch.no_grad()
-def _evaluate(model: nn.Module, batches: Iterator[tuple[Tensor, float]]) -> float:
-    model.eval()
-    return _mean(batches)
-
-
-def _mean(losses: Iterator[tuple[Tensor, float]]) -> float:
     """Weighted mean; only at the end does the device have to be waited for."""
     total, weights = torch.zeros(()), 0.0
     for loss, weight in losses:
-        total = total.to(loss.device) + loss.double() * weight
+        if update is not None:
+            update(loss)
+        total = total.to(loss.device) + loss.detach().double() * weight
         weights += weight
     return total.item() / weights
 
@@ -272,10 +260,6 @@ def _check_examples(X: Tensor, y: Tensor) -> None:
             f"X has shape {tuple(X.shape)}, y is {y.dtype} of shape {tuple(y.shape)}; "
             "expected as many whole numbers in y as rows in X, at least one"
         )
-
-
-def _copy_weights(model: nn.Module) -> dict[str, Tensor]:
-    return {name: value.detach().clone() for name, value in model.state_dict().items()}
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from labelmem.models.lstm import LSTMModel
+from labelmem.models import LSTMModel
 from labelmem.models.recurrent import State
 from labelmem.models.sizes import check_dropout
 

@@ -14,7 +14,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from labelmem.models.convnet import ConvNet, Length
+from labelmem.models.feed_forward import ConvNet, Length
 from labelmem_paper.experiments.images.own_convolution import own_convolution
 from labelmem_paper.experiments.images.own_linear import own_linear
 
