@@ -134,7 +134,7 @@ class StreamBatch:
         if self.last is None:
             raise ObserveError("there is no prediction waiting for its labels; call predict first")
         if not self._commit(self.last, y, mask):
-            self._number(y if mask is None else y.where(mask, 0))
+            self._number(y if mask is None else y.where(mask, -1))
 
     def _number(self, y: Tensor) -> None:
         """Give streams that have met ids (n,) above their labels those labels."""

@@ -30,8 +30,6 @@ class View:
     """(n, W) the memory's belief."""
     read: MemoryRead
     """The cells behind it."""
-    best: Tensor | None = None
-    """(n,) the label with the highest r; None if that was not looked for."""
 
 
 @dataclass(frozen=True)
@@ -190,10 +188,6 @@ class Combiner(nn.Module):
     def forward(self, state: CombinerState, view: View) -> CombinerStep:
         """Theta for every label. Pure."""
         raise _undefined(self)
-
-    def room(self, state: CombinerState, width: int) -> tuple[Tensor, Tensor] | None:
-        """Where r and s (n, width) of the next step are best put; None if that does not matter."""
-        return None
 
     @property
     def gives_s(self) -> bool:

@@ -79,15 +79,12 @@ class MemoryRead:
             )
         return self.spread(self.score, width)
 
-    def spread(self, values: Tensor, width: int, out: Tensor | None = None) -> Tensor:
-        """Values (n, K), zero but at leading cells, as (n, width): enough for all labels.
-
-        ``out`` is where a fused kernel puts them.
-        """
+    def spread(self, values: Tensor, width: int) -> Tensor:
+        """Values (n, K), zero but at leading cells, as (n, width): enough for all labels."""
         if self.lone and width and fused(values) and not values.requires_grad:
             from labelmem.kernels.past import spread_many
 
-            return spread_many(self.label, values, width, out)
+            return spread_many(self.label, values, width)
         empty = values.new_zeros(values.shape[0], width)
         return empty.scatter_add(1, self.label.clamp(min=0), values)
 
@@ -96,6 +93,4 @@ class MemoryRead:
 class LoneRead(MemoryRead):
     """A read of a memory that has one cell for each label, by fused kernels."""
 
-    best: Tensor | None = None
-    """(n,) the label with the highest score, -1 for none; None if that was not looked for."""
     lone = True

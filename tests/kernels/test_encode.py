@@ -15,8 +15,6 @@ from labelmem.fast import plainly
 from labelmem.keys import Hidden, Joined, Key, RecentTokens
 from labelmem.models import GRUModel, HistoryModel
 from labelmem.models.cells import gru_cell
-from labelmem.models.output_layer import RecordedLinear
-from labelmem.trust import on_trust
 
 pytest.importorskip("triton", reason="Triton is not installed")
 
@@ -79,18 +77,6 @@ def test_models(kind: type[Any], options: dict[str, Any]) -> None:
             expected, theirs = model(tokens(step), theirs)
         torch.testing.assert_close(logits, expected, rtol=1e-5, atol=1e-5)
         torch.testing.assert_close(mine, theirs, rtol=1e-5, atol=1e-5)
-
-
-@kernel
-@pytest.mark.parametrize(("n", "dim", "labels"), [(3, 5, 7), (65, 64, 130), (2, 129, 9)])
-@torch.no_grad()
-def test_logits_in_a_recording(n: int, dim: int, labels: int) -> None:
-    torch.manual_seed(0)
-    layer, h = RecordedLinear(dim, labels).to(DEVICE), torch.randn(n, dim, device=DEVICE)
-    with on_trust():
-        found = layer(h)
-    with plainly():
-        torch.testing.assert_close(found, layer(h), rtol=0, atol=1e-5)
 
 
 @kernel

@@ -27,9 +27,7 @@ from labelmem.fast import plainly
 from labelmem.keys import Hidden, Joined, RecentTokens
 from labelmem.lockstep import state as lockstep_state
 from labelmem.lockstep.recorded import RecordedLockstep
-from labelmem.lockstep.recording import checked
 from labelmem.models import HistoryModel
-from labelmem.reading import LoneRead
 from labelmem.trust import on_trust
 
 triton = pytest.importorskip("triton", reason="Triton is not installed")
@@ -154,10 +152,6 @@ def test_cells_are_read_and_written_as_specified(config: MemoryConfig, stream: l
         mask = torch.tensor([True, bool(event.y % 2)], device=DEVICE)
         assert torch.equal(short.write(h, y, P, mask), long.write(h, y, P, mask))
         a, b = short.read(h), long.read(h)
-        if isinstance(a, LoneRead) and a.best is not None:
-            top = a.score.where(a.label >= 0, -1).amax(dim=1, keepdim=True)
-            best = a.label.where((a.score == top) & (a.label >= 0), 1000).amin(dim=1)
-            assert torch.equal(a.best, best.where(top[:, 0] > 0, -1))
         k = b.label.shape[1]
         for name in ("label", "alpha", "weight", "score", "strength", "age"):
             mine, theirs = getattr(a, name)[:, :k], getattr(b, name)
@@ -210,12 +204,10 @@ def test_mixture(partition: bool, each: bool, most: int, monkeypatch: pytest.Mon
     monkeypatch.setitem(kernels_mix._FORM, "WHOLE", most)
     g = torch.Generator().manual_seed(0)
     logits = 3 * torch.randn(5, 2995, generator=g)
-    logits[1, 2] = logits[1].max()  # two are the best
     logits[4, 2990], logits[0, 7] = logits[4].max() + 1, -torch.inf
     r = torch.nn.functional.pad(torch.softmax(logits, dim=1), (0, 5))
-    found, best, finite = believed_by_model(logits.to(DEVICE), 3000)
+    found, finite = believed_by_model(logits.to(DEVICE), 3000)
     torch.testing.assert_close(found.cpu(), r, rtol=1e-5, atol=1e-8)
-    assert torch.equal(best, found.argmax(dim=1)) and best[1] == 2
     assert finite.tolist() == [False, True, True, True, True]
     s = torch.zeros(5, 3000)
     s[1, :3] = tensor_of([0.5, 0.2, 0.3]).cpu()
@@ -301,52 +293,19 @@ def test_scores_and_states_are_kept_where_something_was_seen() -> None:
 
     g = torch.Generator().manual_seed(0)
     mask = torch.tensor([True, False, True], device=DEVICE)
-    new = tuple(torch.zeros(shape, device=DEVICE) for shape in [(3, 3002, 4), (3, 3002), (3, 3002)])
-    old = tuple(torch.ones_like(x) for x in new)
-    new[1][:, 1:3001] = torch.rand(3, 3000, generator=g).to(DEVICE)
-    before = [x.clone() for x in new]
-    y = new[1][:, 1:3001].argmax(dim=1)
+    new, old = torch.zeros(3, 3002, 4, device=DEVICE), torch.ones(3, 3002, 4, device=DEVICE)
+    r, s = torch.rand(2, 3, 3000, generator=g).to(DEVICE)
+    y = r.argmax(dim=1)
+    r[0, 2999] = r[0].max()  # two are the best
+    s[2] = 0.0
+    kept_r, kept_s = torch.full((2, 3, 3002), 7.0, device=DEVICE)
     missed = torch.full((3, 2), 5.0, device=DEVICE)
-    none = torch.full_like(y, -1)
-    keep_many(mask, y, (y, none), new, old, missed)
+    keep_many(mask, y, (r, s), (kept_r, kept_s), new, old, missed)
     assert missed.tolist() == [[0, 1], [5, 5], [0, 1]]
-    for now, then in zip(new, before, strict=True):
-        assert torch.equal(now[mask], then[mask]) and bool((now[1] == 1).all())
-
-
-@kernel
-@pytest.mark.parametrize(("dim", "hidden"), [(64, 16), (5, 3), (150, 20)])
-def test_what_all_labels_share(dim: int, hidden: int) -> None:
-    combiner = random_combiner(dim, hidden=hidden).to(DEVICE)
-    assert isinstance(combiner, LabelCombiner)
-    g = torch.Generator().manual_seed(0)
-    h = torch.randn(N, dim, generator=g).to(DEVICE)
-    missed = tensor_of([0.0, 1.0, 1.0, 1.0, 0.0, 0.0]).view(N, 2)
-    with torch.no_grad():
-        found = combiner.shared(h, missed)
-        with plainly():
-            torch.testing.assert_close(found, combiner.shared(h, missed), rtol=1e-5, atol=1e-5)
-    assert combiner.shared(h, missed).requires_grad
-
-
-@kernel
-@pytest.mark.parametrize(
-    ("fine", "y"),
-    [([True], [5, 0, 9]), ([True, False, True], [5, 0, 9]), ([True], [5, -1, 9]),
-     ([True], [5, 0, 3]), ([True], [12, 0, 3])],
-    ids=["fine", "not fine", "no id", "known", "beyond"],
-)  # fmt: skip
-def test_what_is_looked_at_before_labels_are_learned(fine: list[bool], y: list[int]) -> None:
-    mask = torch.tensor([True, True, False], device=DEVICE)
-    told = (torch.tensor(fine, device=DEVICE), torch.tensor(y, device=DEVICE), mask, 5, 12)
-    mine = checked(*told)
-    with plainly():
-        for a, b in zip(mine, checked(*told), strict=True):
-            assert torch.equal(a, b)
-    many = torch.arange(3000, device=DEVICE)
-    answers, labels, seen = checked(told[0], many, many >= 0, 3000, 3000)
-    assert answers.tolist() == [all(fine), True, True]
-    assert torch.equal(labels, many) and bool((seen == all(fine)).all())
+    for kept, scores in ((kept_r, r), (kept_s, s)):
+        assert torch.equal(kept[mask, 1:3001], scores[mask])
+        assert bool((kept[1] == 7).all()) and bool((kept[:, [0, -1]] == 7).all())
+    assert bool((new[mask] == 0).all()) and bool((new[1] == 1).all())
 
 
 @kernel

@@ -1,5 +1,5 @@
 # mypy: disable-error-code="no-untyped-def, untyped-decorator, no-untyped-call"
-"""How a label combiner remembers a step of many streams whose states and scores are in place."""
+"""How a label combiner remembers a step of many streams, in one pass over its scores."""
 
 from __future__ import annotations
 
@@ -7,56 +7,62 @@ from torch import Tensor
 
 from labelmem.kernels.triton import tl, triton
 
-__all__ = ["Remembered", "keep_many"]
+__all__ = ["keep_many"]
 
-_PROGRAMS = 4  # for each stream: mostly they find nothing to do, and even that takes time
-
-Remembered = tuple[Tensor, Tensor, Tensor]
-"""mu (n, A, hidden), r and s (n, A), slot 1 + y of label y."""
+_PROGRAMS = 4  # for each stream: mostly they find little to do, and even that takes time
 
 
 def keep_many(
     mask: Tensor,
     y: Tensor,
-    best: tuple[Tensor, Tensor],
-    new: Remembered,
-    old: Remembered,
+    scores: tuple[Tensor, Tensor],
+    kept: tuple[Tensor, Tensor],
+    new_mu: Tensor,
+    old_mu: Tensor,
     missed: Tensor,
 ) -> None:
-    """Make ``new`` what is remembered, and note whether r and s missed y (n,).
+    """Remember r and s (n, W) in slots (n, A), and whether they missed y (n,).
 
-    Where the mask is False, the rows of ``old`` are put into ``new`` and ``missed`` (n, 2) stays.
-
-    Parameters
-    ----------
-    best
-        The labels (n,) with the highest r and s, -1 for none.
+    Where the mask is False they and ``missed`` (n, 2) stay, and the row of ``old_mu`` (n, A,
+    hidden) is put into ``new_mu``. Slot 1 + y is that of label y.
     """
-    n, slots, hidden = new[0].shape
-    told = (mask, y, *best, *new, *old, missed, slots, slots * hidden)
+    (n, slots, hidden), width = new_mu.shape, scores[0].shape[1]
+    r, s = (x.contiguous() for x in scores)
+    told = (mask, y, r, s, *kept, new_mu, old_mu, missed, width, slots, slots * hidden)
     _keep[(n, _PROGRAMS)](*told, EACH=_PROGRAMS, BLOCK=2048, num_warps=8)
 
 
 @triton.jit
-def _copy(new, old, row, size, which, EACH: tl.constexpr, BLOCK: tl.constexpr):
-    """One of the programs' part of a row."""
-    for first in range(which * BLOCK, size, EACH * BLOCK):
-        place = first + tl.arange(0, BLOCK)
-        kept = tl.load(old + row * size + place, mask=place < size)
-        tl.store(new + row * size + place, kept, mask=place < size)
+def _put(scores, kept, y, width, BLOCK: tl.constexpr):
+    """Remember a row of scores; 1 if its first best label is not y, or all are zero."""
+    place = tl.arange(0, BLOCK)
+    high, first = tl.zeros((BLOCK,), tl.float32), place
+    for start in range(0, width, BLOCK):
+        label = start + place
+        value = tl.load(scores + label, mask=label < width, other=0.0)
+        tl.store(kept + 1 + label, value, mask=label < width)
+        first, high = tl.where(value > high, label, first), tl.maximum(high, value)
+    top = tl.max(high, axis=0)
+    best = tl.min(tl.where(high == top, first, 2147483647), axis=0)
+    return tl.where((top > 0) & (best == y), 0.0, 1.0)
 
 
 @triton.jit
 def _keep(
-    mask, y, best_r, best_s, mu, r, s, old_mu, old_r, old_s, missed, slots, size,
+    mask, y, r, s, kept_r, kept_s, new_mu, old_mu, missed, width, slots, size,
     EACH: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     row, which = tl.program_id(0).to(tl.int64), tl.program_id(1)
     if tl.load(mask + row) == 0:
-        _copy(mu, old_mu, row, size, which, EACH, BLOCK)
-        _copy(r, old_r, row, slots, which, EACH, BLOCK)
-        _copy(s, old_s, row, slots, which, EACH, BLOCK)
-    elif which == 0:
+        for first in range(which * BLOCK, size, EACH * BLOCK):
+            place = first + tl.arange(0, BLOCK)
+            old = tl.load(old_mu + row * size + place, mask=place < size)
+            tl.store(new_mu + row * size + place, old, mask=place < size)
+    else:
         label = tl.load(y + row)
-        tl.store(missed + row * 2, (tl.load(best_r + row) != label).to(tl.float32))
-        tl.store(missed + row * 2 + 1, (tl.load(best_s + row) != label).to(tl.float32))
+        if which == 0:
+            wrong = _put(r + row * width, kept_r + row * slots, label, width, BLOCK)
+            tl.store(missed + row * 2, wrong)
+        if which == 1:
+            wrong = _put(s + row * width, kept_s + row * slots, label, width, BLOCK)
+            tl.store(missed + row * 2 + 1, wrong)

@@ -20,16 +20,15 @@ Cells = dict[str, Tensor]
 
 def read_many(
     cells: Cells, k: int, cosine: Tensor, lam: float, delta: float
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Eq. 3 over the first ``k`` positions: label, alpha, weight, score and age, (n, k) each.
 
-    They are copies: a later write does not change them. The last that is returned is the label (n,)
-    with the highest score, -1 for none.
+    They are copies: a later write does not change them.
     """
     n, held = cells["label"].shape
     alpha, weight, score = (cosine.new_empty(n, k) for _ in range(3))
     label, age = cells["label"].new_empty(n, k), cells["written"].new_empty(n, k)
-    told = (label, alpha, weight, score, age, label.new_empty(n))
+    told = (label, alpha, weight, score, age)
     stored = (cells["label"], cells["alpha"], cells["written"], cells["time"])
     tiny = torch.finfo(cosine.dtype).tiny
     padded = triton.next_power_of_2(k)
@@ -80,7 +79,7 @@ def write_many(
 @triton.jit
 def _scores(
     label, alpha, written, time, cosine, label_out, alpha_out, weight_out, score_out, age_out,
-    best_out, held, k, lam, delta, tiny, BLOCK: tl.constexpr,
+    held, k, lam, delta, tiny, BLOCK: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0).to(tl.int64)
     cell = tl.arange(0, BLOCK)
@@ -96,11 +95,7 @@ def _scores(
     e = tl.where(alive, tl.exp(logit - tl.where(top > -float("inf"), top, 0.0)), 0.0)
     total = tl.sum(e, axis=0)
     out = row * k + cell
-    score = e / tl.where(total > 0, total, 1.0)
-    tl.store(score_out + out, score, mask=there)
-    leads = alive & (score == tl.max(score, axis=0))
-    best = tl.min(tl.where(leads, name, 2147483647), axis=0)
-    tl.store(best_out + row, tl.where(total > 0, best, -1))
+    tl.store(score_out + out, e / tl.where(total > 0, total, 1.0), mask=there)
     tl.store(label_out + out, name, mask=there)
     tl.store(alpha_out + out, weight, mask=there)
     tl.store(weight_out + out, tl.where(alive, 1.0, 0.0), mask=there)

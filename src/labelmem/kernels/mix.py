@@ -36,26 +36,21 @@ def _cut(width: int) -> dict[str, Any]:
     return {"BLOCK": block, "REST": rest, "ONCE": True, "num_warps": warps}
 
 
-def believed_by_model(
-    logits: Tensor, width: int, out: Tensor | None = None
-) -> tuple[Tensor, Tensor, Tensor]:
+def believed_by_model(logits: Tensor, width: int) -> tuple[Tensor, Tensor]:
     """:func:`labelmem.functional.model_score`, with zeros for labels that the model lacks.
-
-    ``out`` (n, width), whose rows are whole, is where it is put.
 
     Returns
     -------
-    r, best, finite
-        (n, width), the label (n,) with the highest r, and whether the sum of logits (n,) is finite.
+    r, finite
+        (n, width), and whether the sum of logits (n,) is finite.
     """
     n, own = logits.shape
-    r = torch.empty((n, width), dtype=logits.dtype, device=logits.device) if out is None else out
-    best = torch.empty(n, dtype=torch.int64, device=r.device)
-    finite = torch.empty_like(best, dtype=torch.bool)
+    r = logits.new_empty(n, width)
+    finite = torch.empty(n, dtype=torch.bool, device=r.device)
     if n:
-        told = (logits.contiguous(), r, best, finite, own, width, r.stride(0))
+        told = (logits.contiguous(), r, finite, own, width)
         _softmax[(n,)](*told, **_cut(width), maxnreg=64)  # it takes more where it need not
-    return r, best, finite
+    return r, finite
 
 
 def mixed(r: Tensor, s: Tensor, theta: Tensor, partition: bool) -> tuple[Tensor, Tensor]:
@@ -86,18 +81,12 @@ def mixed(r: Tensor, s: Tensor, theta: Tensor, partition: bool) -> tuple[Tensor,
 
 
 @triton.jit
-def _first(p, y, top):
-    """The first of the labels y whose p is ``top``."""
-    return tl.min(tl.where(p == top, y, 2147483647), axis=0)
-
-
-@triton.jit
 def _softmax(
-    logits, r, best, finite, own, width, r_row,
+    logits, r, finite, own, width,
     ONCE: tl.constexpr, BLOCK: tl.constexpr, REST: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0).to(tl.int64)
-    logits, r = logits + row * own, r + row * r_row
+    logits, r = logits + row * own, r + row * width
     place, less = tl.arange(0, BLOCK), -float("inf")
     if ONCE:
         x = tl.load(logits + place, mask=place < own, other=less)
@@ -112,16 +101,9 @@ def _softmax(
             p_more = tl.exp(x_more - top)
             whole += tl.sum(p_more, axis=0)
             given += tl.sum(tl.where(more < own, x_more, 0.0), axis=0)
-        p = p / whole
-        tl.store(r + place, p, mask=place < width)
-        high = tl.max(p, axis=0)
+        tl.store(r + place, p / whole, mask=place < width)
         if REST:
-            p_more = p_more / whole
-            tl.store(r + more, p_more, mask=more < width)
-            high = tl.maximum(high, tl.max(p_more, axis=0))
-        first = _first(p, place, high)
-        if REST:
-            first = tl.minimum(first, _first(p_more, more, high))
+            tl.store(r + more, p_more / whole, mask=more < width)
     else:
         # Each lane keeps its largest x and the sum of e^(x - largest); -3.4e38 is below all.
         high = tl.full((BLOCK,), -3.4e38, tl.float32)
@@ -135,15 +117,10 @@ def _softmax(
             high = higher
         top = tl.max(high, axis=0)
         whole, given = tl.sum(total * tl.exp(high - top), axis=0), tl.sum(given, axis=0)
-        high, where = tl.zeros((BLOCK,), tl.float32), place
         for start in range(0, width, BLOCK):
             y = start + place
             x = tl.load(logits + y, mask=y < own, other=less)
-            p = tl.exp(x - top) / whole
-            tl.store(r + y, p, mask=y < width)
-            where, high = tl.where(p > high, y, where), tl.maximum(high, p)
-        first = _first(high, where, tl.max(high, axis=0))
-    tl.store(best + row, first)
+            tl.store(r + y, tl.exp(x - top) / whole, mask=y < width)
     tl.store(finite + row, tl.abs(given) < float("inf"))
 
 

@@ -55,15 +55,11 @@ def past_of(
     return writes, first, rates
 
 
-def spread_many(label: Tensor, values: Tensor, width: int, out: Tensor | None = None) -> Tensor:
-    """Values (n, k) at their labels (n, k), no two of a stream the same, as (n, width).
-
-    ``out``, whose rows are whole, is where they are put.
-    """
+def spread_many(label: Tensor, values: Tensor, width: int) -> Tensor:
+    """Values (n, k) at their labels (n, k), no two of a stream the same, as (n, width)."""
     n, k = label.shape
-    if out is None:
-        out = torch.empty((n, width), dtype=values.dtype, device=values.device)
-    told = (label, values.contiguous(), out, k, width, out.stride(0))
+    out = values.new_empty(n, width)
+    told = (label, values.contiguous(), out, k, width)
     _spread[(n,)](*told, CELLS=triton.next_power_of_2(k), BLOCK=_BLOCK, num_warps=8)
     return out
 
@@ -138,9 +134,9 @@ def _past(
 
 
 @triton.jit
-def _spread(label, values, out, k, width, out_row, CELLS: tl.constexpr, BLOCK: tl.constexpr):
+def _spread(label, values, out, k, width, CELLS: tl.constexpr, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
-    out += row * out_row
+    out += row * width
     for first in range(0, width, BLOCK):
         y = first + tl.arange(0, BLOCK)
         tl.store(out + y, tl.zeros((BLOCK,), tl.float32), mask=y < width)

@@ -115,28 +115,17 @@ class LabelCombiner(Network, Combiner, kind="label"):
         mu, theta = self.cell(state.mu, state.r, state.s, shared, spare)
         return CombinerStep(theta=theta_of_labels(theta, state.ids, width), mu=mu)
 
-    def shared(self, h: Tensor, missed: Tensor) -> Tensor:
-        """(…, 3 hidden) what h and the two flags put in: one product per step, not per label."""
-        if h.ndim == 2 and fused(h, missed) and not torch.is_grad_enabled():
-            return ways.shared_many(self, h, missed)
-        return super().shared(h, missed)
-
     def cell(
         self, mu: Tensor, r: Tensor, s: Tensor, shared: Tensor, out: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Eq. 4: the next states (n, A, hidden), put into ``out`` if it is given, and theta (n, A).
+        """Eq. 4: the next states (n, A, hidden), and theta (n, A).
 
-        ``shared`` (n, 3 hidden) is what all labels have in common.
+        ``shared`` (n, 3 hidden) is what all labels have in common; ``out`` is where a fused kernel
+        puts the states.
         """
         if self.hidden <= _UNITS and fused(shared, mu):
             return ways.cell_many(self, mu, r, s, shared, out)
-        mu, theta = super().cell(mu, r, s, shared)
-        return mu if out is None else out.copy_(mu), theta
-
-    def room(self, state: CombinerState, width: int) -> tuple[Tensor, Tensor] | None:
-        """In a recording they are remembered where they are put."""
-        assert isinstance(state, LabelState)
-        return state.room_for_scores(width) if recording() else None
+        return super().cell(mu, r, s, shared)
 
     def compiles(self, logits: Tensor) -> bool:
         """Kernels are made for weights of the same kind as the logits, and a slot per label."""
@@ -166,7 +155,7 @@ class LabelCombiner(Network, Combiner, kind="label"):
     ) -> LabelState:
         """Make ``step`` current and remember its scores and whether they missed y."""
         assert isinstance(state, LabelState)
-        if recording() and state.spare is not None:
+        if step.mu is state.spare:  # a recorded step by a fused kernel
             return ways.observe_in_place(state, step, view, y, mask)
         if view.read.compiled and alone(view.r):
             missed = ways.missed_compiled(view, int(y))
@@ -200,4 +189,4 @@ class LabelCombiner(Network, Combiner, kind="label"):
         else:
             new = activated(new, r, s, self.active_threshold, mask)
             old = old.with_slots(new.mu.shape[1])
-        return new.where(mask, old)
+        return replace(new.where(mask, old), spare=state.spare)

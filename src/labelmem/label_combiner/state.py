@@ -34,14 +34,10 @@ class LabelState(CombinerState):
     ids: Tensor | None = None
     spare: Tensor | None = None
     """Room for the next mu, where steps are recorded; no part of what is remembered."""
-    spare_r: Tensor | None = None
-    """Room for the next r, likewise; where no label has its score it is zero."""
-    spare_s: Tensor | None = None
 
     def tensors(self) -> dict[str, Tensor]:
         """Everything that must be saved."""
-        own = super().tensors()
-        return {name: x for name, x in own.items() if not name.startswith("spare")}
+        return {name: x for name, x in super().tensors().items() if name != "spare"}
 
     def with_slots(self, slots: int) -> LabelState:
         """The same with at least so many slots: new ones hold the background state, no scores."""
@@ -63,21 +59,9 @@ class LabelState(CombinerState):
         )
 
     def with_spare(self, slots: int) -> LabelState:
-        """The same with room for the next mu, r and s, and at least so many slots."""
+        """The same with room for the next mu, and at least so many slots."""
         state = self.with_slots(slots)
         if state.spare is not None and state.spare.shape == state.mu.shape:
             return state
-        held = {name: getattr(state, name).contiguous() for name in ("mu", "r", "s")}
-        return replace(
-            state,
-            **held,
-            spare=torch.empty_like(held["mu"]),
-            spare_r=torch.zeros_like(held["r"]),
-            spare_s=torch.zeros_like(held["s"]),
-        )
-
-    def room_for_scores(self, width: int) -> tuple[Tensor, Tensor] | None:
-        """Where the next r and s (n, width) will be remembered, if there is room for them."""
-        if self.spare_r is None or self.spare_s is None:
-            return None
-        return self.spare_r[:, 1 : 1 + width], self.spare_s[:, 1 : 1 + width]
+        mu, r, s = (x.contiguous() for x in (state.mu, state.r, state.s))
+        return replace(state, mu=mu, r=r, s=s, spare=torch.empty_like(mu))

@@ -14,13 +14,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from labelmem.combining import CombinerStep, View, misses
+from labelmem.combining import CombinerStep, View
 from labelmem.fast import Array, array, row, tensor
 from labelmem.label_combiner.network import Network
 from labelmem.label_combiner.state import LabelState
 from labelmem.memory import MemoryRead
-from labelmem.reading import LoneRead
-from labelmem.trees import chosen
 
 if TYPE_CHECKING:  # numba is imported when the first stream takes a step
     from labelmem.compiled.told import CompiledRead
@@ -30,16 +28,7 @@ __all__ = [
     "combine_compiled",
     "missed_compiled",
     "observe_in_place",
-    "shared_many",
 ]
-
-
-def shared_many(network: Network, h: Tensor, missed: Tensor) -> Tensor:
-    """What all labels of a stream have in common, for many streams on a GPU."""
-    from labelmem.kernels import label_shared
-
-    weights = (network.weight_h, network.weight_flags, network.bias_input)
-    return label_shared.shared_many(h, missed, *weights)
 
 
 def cell_many(
@@ -85,27 +74,9 @@ def missed_compiled(view: View, y: int) -> Tensor:
 def observe_in_place(
     state: LabelState, step: CombinerStep, view: View, y: Tensor, mask: Tensor | None
 ) -> LabelState:
-    """What is remembered of a recorded step: its mu is in the spare room already.
+    """What is remembered of a recorded step whose mu lies in the spare room already."""
+    from labelmem.kernels.commit import keep_many
 
-    So are r and s where fused kernels found them; then a kernel does the rest too.
-    """
-    room = state.room_for_scores(view.r.shape[1])
-    assert room is not None and state.spare_r is not None and state.spare_s is not None
-    for place, scores in zip(room, (view.r, view.s), strict=True):
-        if place.data_ptr() != scores.data_ptr():
-            place.copy_(scores)
-    new, old = (step.mu, state.spare_r, state.spare_s), (state.mu, state.r, state.s)
-    best_r, best_s = view.best, view.read.best if isinstance(view.read, LoneRead) else None
-    if best_r is not None and best_s is not None:
-        from labelmem.kernels.commit import keep_many
-
-        seen = torch.ones_like(y, dtype=torch.bool) if mask is None else mask
-        keep_many(seen, y, (best_r, best_s), new, old, state.missed)
-    else:
-        missed = torch.stack([misses(view.r, y), misses(view.s, y)], dim=1).to(state.missed.dtype)
-        for place, kept in zip(
-            (*new, state.missed), chosen(mask, (*new, missed), (*old, state.missed)), strict=True
-        ):
-            place.copy_(kept)
-    fields = ("mu", "r", "s", "spare", "spare_r", "spare_s")
-    return replace(state, **dict(zip(fields, new + old, strict=True)))
+    seen = torch.ones_like(y, dtype=torch.bool) if mask is None else mask
+    keep_many(seen, y, (view.r, view.s), (state.r, state.s), step.mu, state.mu, state.missed)
+    return replace(state, mu=step.mu, spare=state.mu)

@@ -82,37 +82,28 @@ class Equations(AroundModel):
             told, combined = ways.combine_compiled(self.combiner, state.combiner, *given)
             P, theta, r, s = told
             return LMNStep(x, P, theta, r, s, h, key, read, combined, recurrent)
-        room_r, room_s = ways.room_for_scores(self.combiner, state.combiner, width)
-        r, best = self._model_score(logits, width, room_r)  # Eq. 1
-        s = self._memory_score(read, width, room_s)  # Eq. 3
-        theta, s, combined = self._weigh(state, View(h, r, s, read, best))  # Eq. 4
+        r = self._model_score(logits, width)  # Eq. 1
+        s = self._memory_score(read, width)  # Eq. 3
+        theta, s, combined = self._weigh(state, View(h, r, s, read))  # Eq. 4
         P, highest = self._mix(r, s, theta)  # Eq. 5
-        return LMNStep(x, P, theta, r, s, h, key, read, combined, recurrent, best, highest)
+        return LMNStep(x, P, theta, r, s, h, key, read, combined, recurrent, highest)
 
-    def _model_score(
-        self, logits: Tensor, width: int, out: Tensor | None
-    ) -> tuple[Tensor, Tensor | None]:
-        """Eq. 1, with zeros for the labels that are the streams' own; the best (n,) by a kernel.
-
-        ``out`` is where a fused kernel puts it.
-        """
+    def _model_score(self, logits: Tensor, width: int) -> Tensor:
+        """Eq. 1, with zeros for the labels that are the streams' own."""
         if ways.scored_by_kernel(logits):
-            return ways.model_score_many(logits, width, out)
+            return ways.model_score_many(logits, width)
         r, own = F.model_score(logits), width - logits.shape[1]
-        return pad(r, (0, own)) if own else r, None
+        return pad(r, (0, own)) if own else r
 
     def _read(self, memory: LabeledMemory, key: Tensor) -> MemoryRead:
         """Eq. 2 and 3, of the labels in memory."""
         return memory.read(key) if self._kernel is None else memory.read(key, *self._kernel())
 
-    def _memory_score(self, read: MemoryRead, width: int, out: Tensor | None) -> Tensor:
-        """Eq. 3 of all labels; of none if the combiner has an s of its own.
-
-        ``out`` is where a fused kernel puts it.
-        """
+    def _memory_score(self, read: MemoryRead, width: int) -> Tensor:
+        """Eq. 3 of all labels; of none if the combiner has an s of its own."""
         if isinstance(self.combiner, Combiner) and self.combiner.gives_s:
             return read.score.new_empty(0, 0)
-        return read.spread(read.score, width, out)
+        return read.spread(read.score, width)
 
     def _weigh(self, state: LMNState, view: View) -> tuple[Tensor, Tensor, CombinerStep | None]:
         """Eq. 4: theta, and s as the combiner leaves it."""

@@ -55,16 +55,14 @@ class LMNStep(Step):
     read: MemoryRead | None = None
     combined: CombinerStep | None = None
     recurrent: Recurrent = (None, None)
-    best: Tensor | None = None
-    """(n,) the label with the highest r; None if that was not looked for."""
     highest: Tensor | None = None
-    """(n, 2) the two highest of P, likewise."""
+    """(n, 2) the two highest of P; None if they were not looked for."""
 
     def view(self) -> View:
         """What the combiner looked at."""
         assert self.h is not None and self.read is not None
         assert self.model_probs is not None and self.memory_probs is not None
-        return View(self.h, self.model_probs, self.memory_probs, self.read, self.best)
+        return View(self.h, self.model_probs, self.memory_probs, self.read)
 
 
 def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

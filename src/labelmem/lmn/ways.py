@@ -30,7 +30,6 @@ __all__ = [
     "mix_many",
     "model_score_many",
     "moved",
-    "room_for_scores",
     "scored_by_kernel",
     "softmax_checks",
 ]
@@ -69,15 +68,6 @@ def combine_compiled(
     return tuple(map(tensor, out)), combined
 
 
-def room_for_scores(
-    combiner: Theta, state: CombinerState | None, width: int
-) -> tuple[Tensor | None, Tensor | None]:
-    """Where fused kernels put r and s, if the combiner has a wish."""
-    if state is None or not isinstance(combiner, Combiner):
-        return None, None
-    return combiner.room(state, width) or (None, None)
-
-
 def scored_by_kernel(logits: Tensor) -> bool:
     """Whether a fused kernel does Eq. 1, and looks whether logits are finite on its way."""
     return fused(logits) and not logits.requires_grad
@@ -88,14 +78,14 @@ def softmax_checks(logits: Tensor | None) -> bool:
     return logits is not None and recording() and scored_by_kernel(logits)
 
 
-def model_score_many(logits: Tensor, width: int, out: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Eq. 1 for many streams on a GPU, put into ``out`` if it is given; and the best label (n,)."""
+def model_score_many(logits: Tensor, width: int) -> Tensor:
+    """Eq. 1 for many streams on a GPU."""
     from labelmem.kernels.mix import believed_by_model
 
-    r, best, whole = believed_by_model(logits, max(width, logits.shape[1]), out)
+    r, whole = believed_by_model(logits, width)
     if recording():
         believed(whole.all)
-    return r, best
+    return r
 
 
 def mix_many(r: Tensor, s: Tensor, theta: Tensor, partition: bool) -> tuple[Tensor, Tensor]:

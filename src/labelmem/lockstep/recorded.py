@@ -117,7 +117,7 @@ class RecordedLockstep:
 
     @torch.no_grad()
     def settle(self) -> Tensor | None:
-        """See how the last commit went; its labels (n,), 0 if masked, if some stream's are new.
+        """See how the last commit went; its labels (n,), -1 if masked, if some stream's are new.
 
         Raises
         ------
@@ -140,7 +140,7 @@ class RecordedLockstep:
             step = self._again()
             self.method.commit(self.state, step, recording.y, recording.mask)
             self.places.disturbed()
-        return None if known else recording.y.where(recording.mask, 0)
+        return None if known else recording.y.where(recording.mask, -1)
 
     def _again(self) -> Step:
         """The prediction before, taken plainly since it was not fine; says what was wrong."""

@@ -10,7 +10,6 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from labelmem.kernels import fused_on
 from labelmem.stepping import Step
 from labelmem.trees import leaves
 from labelmem.trust import Awaited
@@ -126,14 +125,9 @@ def checked(
     >>> answers.tolist(), labels.tolist(), seen.tolist()
     ([True, True, False], [3, 9], [True, False])
     """
-    if fused_on(y.device):
-        from labelmem.kernels.check import checked_many
-
-        return checked_many(fine, y, mask, known, width)
-    well = fine.all() & ((y < width) | ~mask).all()
-    whole = (y >= 0).all()
-    answers = torch.stack([well, whole, ((y < known) | ~mask).all()])
-    return answers, y.clamp(min=0), mask & well & whole
+    most, whole = y.where(mask, -1).max(), (y >= 0).all()
+    well = fine.all() & (most < width)
+    return torch.stack([well, whole, most < known]), y.clamp(min=0), mask & well & whole
 
 
 def settled(before: dict[str, Tensor], after: dict[str, Tensor]) -> dict[str, Tensor]:

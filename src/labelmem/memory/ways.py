@@ -102,12 +102,11 @@ class ShortWays(WriteRules):
         cells = self._cells() | {"used": self.used, "time": self.time}
         parts = () if self.blocks is None else tuple(self.blocks) or (h.shape[1],)
         cosine, own, size = block_cosines(self.v, self.used, k, h, parts)
-        label, alpha, weight, score, age, best = read_many(cells, k, cosine, lam, delta)
+        label, alpha, weight, score, age = read_many(cells, k, cosine, lam, delta)
         if self.blocks is not None:
             writes, first, rates = past_of(cells, self.time, self._fades, k)
             past = LabelPast(writes, age, first, rates, own, size)
-        told = (self._groups(k), alpha, cosine, age, past, best)
-        return LoneRead(label, alpha, weight, score, *told)
+        return LoneRead(label, alpha, weight, score, self._groups(k), alpha, cosine, age, past)
 
     def _read_swift(self, h: Tensor) -> MemoryRead | None:
         """The read of cells that kernels know, all as configured; None if there is more to it."""

@@ -6,33 +6,12 @@ import torch
 from torch import Tensor, nn
 
 from labelmem.fast import alone, array, visible
-from labelmem.kernels import fused
-from labelmem.trust import recording
 
-__all__ = ["OutputLayer", "RecordedLinear"]
+__all__ = ["OutputLayer"]
 
 
-class RecordedLinear(nn.Linear):
-    """A linear layer with a bias that is one kernel where steps of many streams are recorded.
-
-    Examples
-    --------
-    >>> RecordedLinear(3, 5)(torch.zeros(2, 3)).shape
-    torch.Size([2, 5])
-    """
-
-    def forward(self, h: Tensor) -> Tensor:
-        """Logits (…, L) of h (…, d)."""
-        if recording() and not torch.is_grad_enabled() and h.ndim == 2 and fused(h, self.weight):
-            from labelmem.kernels.outputs import LONGEST, outputs_many
-
-            if h.shape[1] == self.in_features <= LONGEST:
-                return outputs_many(h, self.weight, self.bias)
-        return super().forward(h)
-
-
-class OutputLayer(RecordedLinear):
-    """The same, and it goes over its weights just once for one stream on a CPU.
+class OutputLayer(nn.Linear):
+    """A linear layer with a bias that goes over its weights just once for one stream on a CPU.
 
     Examples
     --------
