@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import sys
 import time
 
 import pytest
@@ -23,12 +22,3 @@ def test_shows_title_and_note_on_the_error_stream(capfd: pytest.CaptureFixture[s
     out, err = capfd.readouterr()
     assert out == ""
     assert "digging" in err and "loss 0.5" in err and "3/3" in err and "/s" in err
-
-
-def test_silent_without_rich(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setitem(sys.modules, "rich.progress", None)
-    with progress_bar("work", total=1, show=True) as report:
-        report()
-    assert capfd.readouterr() == ("", "")

@@ -13,7 +13,6 @@ from labelmem.directions import Directions
 from labelmem.errors import ConfigError, InputError
 from labelmem.fast import Array, alone, array, tensor
 from labelmem.functional import normalise
-from labelmem.kernels import FUSED_MOST, fused
 from labelmem.trust import believed
 
 if TYPE_CHECKING:
@@ -80,11 +79,6 @@ class Hidden(Key):
         """The direction of h."""
         if alone(h) and h.is_contiguous():
             return self._of_one(h), state
-        fits = h.ndim == 2 and 0 < h.shape[1] <= FUSED_MOST
-        if fits and fused(h) and not torch.is_grad_enabled():
-            from labelmem.kernels.encode import scaled_rows
-
-            return scaled_rows(h, self.share), state
         return self.share * normalise(h), state
 
     def _of_one(self, h: Tensor) -> Tensor:
@@ -194,12 +188,6 @@ class RecentTokens(Key):
             raise InputError("RecentTokens needs inputs that are tokens, one whole number a stream")
         if alone(h) and x.shape == (1,) and state.shape == (1, self.last - 1):
             return self._of_one(int(x), array(state)[0])
-        if self.dim <= FUSED_MOST and fused(h) and not torch.is_grad_enabled():
-            from labelmem.kernels.encode import token_key
-
-            table = self._table(h.device, x, state)
-            if table is not None:
-                return token_key(x, state, table, self.fade, self.pair)
         rows = tokens = torch.cat([x[:, None], state], dim=1)
         table = self._table(h.device, tokens)
         if table is None:
@@ -248,9 +236,9 @@ class RecentTokens(Key):
         """Make a table of their directions, however large; those of others are the same as ever."""
         self._directions.table(_CPU, tokens)
 
-    def _table(self, device: torch.device, *tokens: Tensor) -> Tensor | None:
+    def _table(self, device: torch.device, tokens: Tensor) -> Tensor | None:
         """Directions of all tokens up to the largest; None where there are too many."""
-        parts, table = [part for part in tokens if part.numel()], self._directions.table(device)
-        if believed(lambda: torch.stack([part.max() for part in parts]).max() < len(table)):
+        table = self._directions.table(device)
+        if believed(lambda: tokens.max() < len(table)):
             return table
-        return self._directions.covering(max(int(part.max()) for part in parts), device)
+        return self._directions.covering(int(tokens.max()), device)

@@ -5,10 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
-
-if TYPE_CHECKING:
-    from rich.progress import ProgressColumn
+from typing import Protocol
 
 __all__ = ["Report", "progress_bar"]
 
@@ -27,7 +24,7 @@ def progress_bar(title: str, total: float, show: bool | None = None) -> Iterator
     Parameters
     ----------
     show
-        None shows it where the error stream is a terminal and rich is installed.
+        None shows it where the error stream is a terminal.
 
     Examples
     --------
@@ -35,49 +32,28 @@ def progress_bar(title: str, total: float, show: bool | None = None) -> Iterator
     ...     for _ in range(3):
     ...         report(note="loss 0.1")
     """
-    if show is None:
-        show = sys.stderr.isatty()
-    columns = _rich_columns() if show else None
-    if columns is None:
+    if not (sys.stderr.isatty() if show is None else show):
         yield lambda advance=1, note="": None
         return
+    from rich import progress
     from rich.console import Console
-    from rich.progress import Progress
 
-    with Progress(*columns, console=Console(stderr=True)) as bars:
-        task = bars.add_task(title, total=total, note="")
-        yield lambda advance=1, note="": bars.update(task, advance=advance, note=note)
-
-
-def _rich_columns() -> list[ProgressColumn] | None:
-    """What a bar shows; None where rich is not installed."""
-    try:
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            ProgressColumn,
-            Task,
-            TextColumn,
-            TimeElapsedColumn,
-            TimeRemainingColumn,
-        )
-        from rich.text import Text
-    except ImportError:
-        return None
-
-    class Rate(ProgressColumn):
+    class Rate(progress.ProgressColumn):
         """Steps per second, as soon as that is known."""
 
-        def render(self, task: Task) -> Text:
-            return Text("" if task.speed is None else f"{task.speed:,.3g}/s")
+        def render(self, task: progress.Task) -> str:
+            return "" if task.speed is None else f"{task.speed:,.3g}/s"
 
-    return [
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
+    columns = (
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
         Rate(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}"),
-    ]
+        progress.TimeElapsedColumn(),
+        progress.TextColumn("left"),
+        progress.TimeRemainingColumn(),
+        progress.TextColumn("{task.fields[note]}"),
+    )
+    with progress.Progress(*columns, console=Console(stderr=True)) as bars:
+        bar = bars.add_task(title, total=total, note="")
+        yield lambda advance=1, note="": bars.update(bar, advance=advance, note=note)

@@ -69,15 +69,10 @@ class Shown:
     """One cell as it is read."""
 
     text: str
+    tail: str = ""
+    """What follows the figure on its line."""
     interval: str = ""
     best: bool = False
-    close: bool = False
-    beside: str = ""
-
-    @property
-    def tail(self) -> str:
-        """What follows the figure on its line."""
-        return (CLOSE if self.close else "") + (f" {self.beside}" if self.beside else "")
 
 
 @dataclass(frozen=True)
@@ -134,24 +129,21 @@ class Table:
         # What reads the same is equally good: nobody can see which one won.
         winning = {cells[i].text for i in best}
         cells = [replace(cell, best=cell.text in winning) for cell in cells]
-        if not column.close or not best:
-            return cells
-        top = values[best[0]]
-        return [
-            replace(cell, close=not cell.best and _overlap(value, top))
-            for cell, value in zip(cells, values, strict=True)
-        ]
+        top = values[best[0]] if column.close and best else None
+        for i, (cell, value) in enumerate(zip(cells, values, strict=True)):
+            known = isinstance(value, Estimate) and isinstance(top, Estimate)
+            if known and not cell.best and value.close_to(top):
+                cells[i] = replace(cell, tail=CLOSE + cell.tail)
+        return cells
 
 
 def to_markdown(table: Table, intervals: bool = True) -> str:
     """The table in GitHub's Markdown, without caption and note."""
-    lines = [[_cell_md(column.title) for column in table.columns]]
-    lines.append(["---:" if column.format else "---" for column in table.columns])
-    for row in table.shown(intervals):
-        lines.append([_shown_md(cell) for cell in row])
-    body = [f"| {' | '.join(cells)} |" for cells in lines]
-    body[1] = f"|{'|'.join(lines[1])}|"
-    return "\n".join(body)
+    rows = [[_cell_md(column.title) for column in table.columns]]
+    rows += [[_shown_md(cell) for cell in row] for row in table.shown(intervals)]
+    lines = [f"| {' | '.join(cells)} |" for cells in rows]
+    rule = "|".join("---:" if column.format else "---" for column in table.columns)
+    return "\n".join([lines[0], f"|{rule}|", *lines[1:]])
 
 
 def to_html(table: Table, intervals: bool = True) -> str:
@@ -168,11 +160,8 @@ def to_html(table: Table, intervals: bool = True) -> str:
     body = "\n".join(_row_html(table.columns, row) for row in table.shown(intervals))
     label = escape(table.caption or "Table", quote=True)
     caption = f"<strong>{escape(table.caption)}</strong> " if table.caption else ""
-    below = (
-        f"<figcaption>{caption}{_lines_html(table.note)}</figcaption>\n"
-        if caption or table.note
-        else ""
-    )
+    note = escape(table.note).replace("\n", "<br>\n")
+    below = f"<figcaption>{caption}{note}</figcaption>\n" if caption or note else ""
     return (
         f'<figure class="table">\n<div class="scroll" role="region" tabindex="0" '
         f'aria-label="{label}">\n<table>\n<thead><tr>{head}</tr></thead>\n'
@@ -207,21 +196,18 @@ def _shown(value: Value, spec: str, intervals: bool) -> Shown:
     number = _number(value)
     if math.isnan(number):
         return Shown(NOTHING)
-    interval = ""
-    if intervals and isinstance(value, Estimate) and not math.isnan(value.low):
-        interval = f"{value.low:{spec}} to {value.high:{spec}}"
-    beside = value.beside if isinstance(value, Estimate) else ""
-    return Shown(f"{number:{spec}}", interval, beside=beside)
+    interval = tail = ""
+    if isinstance(value, Estimate):
+        tail = f" {value.beside}" if value.beside else ""
+        if intervals and not math.isnan(value.low):
+            interval = f"{value.low:{spec}} to {value.high:{spec}}"
+    return Shown(f"{number:{spec}}", tail, interval)
 
 
 def _number(value: Value) -> float:
     if isinstance(value, Estimate):
         return value.value
     return math.nan if value is None or isinstance(value, str) else float(value)
-
-
-def _overlap(value: Value, best: Value) -> bool:
-    return isinstance(value, Estimate) and isinstance(best, Estimate) and value.close_to(best)
 
 
 def _best(numbers: Sequence[float], order: str | None) -> list[int]:
@@ -245,10 +231,6 @@ def _shown_md(cell: Shown) -> str:
 
 def _class(column: Column) -> str:
     return ' class="number"' if column.format else ""
-
-
-def _lines_html(text: str) -> str:
-    return escape(text).replace("\n", "<br>\n")
 
 
 def _row_html(columns: Sequence[Column], row: Sequence[Shown]) -> str:
