@@ -131,8 +131,9 @@ class Table:
         cells = [replace(cell, best=cell.text in winning) for cell in cells]
         top = values[best[0]] if column.close and best else None
         for i, (cell, value) in enumerate(zip(cells, values, strict=True)):
-            known = isinstance(value, Estimate) and isinstance(top, Estimate)
-            if known and not cell.best and value.close_to(top):
+            if cell.best or not isinstance(value, Estimate) or not isinstance(top, Estimate):
+                continue
+            if value.close_to(top):
                 cells[i] = replace(cell, tail=CLOSE + cell.tail)
         return cells
 
