@@ -161,7 +161,9 @@ def load_state(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Tenso
             f"{path} holds a {document['kind']!r}, expected a {kind!r}; "
             f"load it as what it is or choose another file"
         )
-    return {name: tensors[name] for name in sorted(tensors)}, document["meta"]
+    # Copies lie where torch would have put them. Matrix products round by how their operands are
+    # aligned, and those in a file lie anywhere, so a loaded stream would not go on bit for bit.
+    return {name: tensors[name].clone() for name in sorted(tensors)}, document["meta"]
 
 
 def _private_copy(tensor: Tensor) -> Tensor:
