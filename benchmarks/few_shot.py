@@ -1,7 +1,7 @@
 """A whole episode of Table 4: thousands of labels, each shown four times, one after the other.
 
     python benchmarks/few_shot.py --threads 2 --json results/few_shot.json
-    PYTHONPATH=src python benchmarks/few_shot.py --device cuda
+    python benchmarks/few_shot.py --device cuda
 
 Made-up characters as many and as large as Omniglot's, and a network that was not trained: neither
 changes how long anything takes, except that an untrained memory is wrong more often and so writes
@@ -20,8 +20,8 @@ from pathlib import Path
 import torch
 from labelmem_paper.experiments.few_shot.embeddings import make_embedding
 from labelmem_paper.experiments.few_shot.episode import draw_episode
-from labelmem_paper.experiments.few_shot.label_cells import LabelCells, replay
 from labelmem_paper.experiments.few_shot.prototypes import replay_means
+from labelmem_paper.experiments.few_shot.replay import replay
 from labelmem_paper.experiments.few_shot.task import Shown, vectors
 from labelmem_paper.experiments.images.drawings import made_up
 from labelmem_paper.methods.kaiser_memory import KaiserMemory
@@ -38,7 +38,7 @@ def memories(labels: int, y: Tensor) -> dict[str, Callable[[Tensor], Tensor]]:
 
     def labeled(cells: int) -> Callable[[Tensor], Tensor]:
         config = MemoryConfig(lam=5.0, delta=0.0, margin=3.0, cells_per_label=cells)
-        return lambda h: replay(LabelCells.empty(labels, DIM, config, torch.device("cpu")), h, y)
+        return lambda h: replay(config, h, y, labels)
 
     def kaiser(cells: int) -> Callable[[Tensor], Tensor]:
         return lambda h: KaiserMemory(cells * labels, DIM).replay(h.cpu(), y, torch.Generator())

@@ -93,7 +93,7 @@ def test_cells_are_the_memory_of_the_paper(margin: float, capacity: int | None) 
     config = MemoryConfig(lam=4.0, delta=0.7, margin=margin, capacity=capacity, decay=0.9)
     (whole,) = read(steps=150)
     beliefs, found = oracle(whole, config, 0.3)
-    cells = Cells(config, 0.3, 1, DIM, CPU)
+    cells = Cells(config, 0.3, 1, DIM)
     answers = [Answer(piece.y, piece.log_r, cells.run(piece)) for piece in read()]
     s, _ = joined([one.recalled for one in answers if one.recalled is not None])
     torch.testing.assert_close(s[0], torch.stack(beliefs), atol=1e-5, rtol=1e-4)
@@ -105,7 +105,7 @@ def test_cells_are_the_memory_of_the_paper(margin: float, capacity: int | None) 
 def test_a_word_that_leads_is_not_written_while_there_is_room(word: int) -> None:
     y, h = torch.full((1, 3), word), torch.ones(1, 3, DIM)
     log_r = torch.tensor([0.9, 0.05, 0.05]).log().roll(word).repeat(1, 3, 1)
-    cells = Cells(MemoryConfig(margin=1.0, capacity=4), 0.3, 1, DIM, CPU)
+    cells = Cells(MemoryConfig(margin=1.0, capacity=4), 0.3, 1, DIM)
     assert not cells.run(Piece(y, y, h, log_r, 0)).s.any()
 
 
@@ -113,7 +113,7 @@ def test_cells_are_those_of_an_adapter() -> None:
     config = MemoryConfig(lam=4.0, delta=0.7, margin=0.5, capacity=5)
     adapter, words = Adapter(model(), memory=config, combiner=0.3), text(80)
     stream = adapter.stream()
-    cells = Cells(config, 0.3, 1, DIM, CPU)
+    cells = Cells(config, 0.3, 1, DIM)
     (piece,) = pieces(model(), words, 1, opening=0)
     ours = Answer(piece.y, piece.log_r, cells.run(piece)).probs()[0]
     for t, y in enumerate(words.tolist()):
@@ -124,7 +124,7 @@ def test_cells_are_those_of_an_adapter() -> None:
 
 def test_an_adapter_in_lockstep_is_the_same_method() -> None:
     config = MemoryConfig(lam=4.0, delta=0.7, margin=0.5, capacity=5)
-    beside = Beside(model(), 0, lambda n: Cells(config, 0.3, n, DIM, CPU))
+    beside = Beside(model(), 0, lambda n: Cells(config, 0.3, n, DIM))
     steps = Lockstep(Adapter(model(), memory=config, combiner=0.3), 0)
     assert len(steps.modules) == 1
     ours, theirs = (list(one.read(text(60), 2)) for one in (beside, steps))
@@ -136,18 +136,18 @@ def test_an_adapter_in_lockstep_is_the_same_method() -> None:
 
 def test_streams_side_by_side_are_streams_alone() -> None:
     config = MemoryConfig(lam=4.0, margin=0.5, capacity=5)
-    together, _ = joined([Cells(config, 0.3, 3, DIM, CPU).run(one) for one in read(3, steps=50)])
+    together, _ = joined([Cells(config, 0.3, 3, DIM).run(one) for one in read(3, steps=50)])
     words = text(150).view(3, 50)
     for row in range(3):
         before = 0 if row == 0 else int(words[row - 1, -1])
         (piece,) = pieces(model(), words[row], 1, before)
-        alone = dense(Cells(config, 0.3, 1, DIM, CPU).run(piece))
+        alone = dense(Cells(config, 0.3, 1, DIM).run(piece))
         torch.testing.assert_close(together[row], alone[0], atol=1e-5, rtol=1e-4)
 
 
 def test_a_word_has_one_cell() -> None:
     with pytest.raises(ConfigError, match="one cell per word"):
-        Cells(MemoryConfig(capacity=3, cells_per_label=2), 0.3, 1, DIM, CPU)
+        Cells(MemoryConfig(capacity=3, cells_per_label=2), 0.3, 1, DIM)
 
 
 @pytest.mark.parametrize("flat", [0.0, 0.7])
@@ -251,7 +251,7 @@ def test_an_untrained_reader_is_the_memory_at_one_theta() -> None:
     reader = Recall(frequency, DIM, lam=4.0, delta=0.7, theta=0.3)
     # With a margin that lets everything through, both gates write alike.
     config = MemoryConfig(lam=4.0, delta=0.7, margin=1e6, capacity=5)
-    cells = Cells(config, 0.3, 1, DIM, CPU)
+    cells = Cells(config, 0.3, 1, DIM)
     memory = TextMemory(reader, TextMemoryOptions(capacity=5, margin=math.inf), 1)
     with torch.no_grad():
         for piece in read():

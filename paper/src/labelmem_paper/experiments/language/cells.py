@@ -20,25 +20,22 @@ class Cells:
 
     Mixing raises the probability of words in memory only. So the best word that did not come is
     either the model's best one or a word in memory, and no step looks at the whole vocabulary.
+    Every step is small, so the memories are kept on the CPU, wherever the model is.
     """
 
-    def __init__(
-        self, config: MemoryConfig, theta: float, streams: int, dim: int, device: torch.device
-    ) -> None:
+    def __init__(self, config: MemoryConfig, theta: float, streams: int, dim: int) -> None:
         if config.cells_per_label != 1:
             raise ConfigError(f"the memory is {config}; over texts it needs one cell per word")
-        self.memory = LabeledMemory(dim, config, streams, device)
+        self.memory = LabeledMemory(dim, config, streams)
         self.theta = theta
 
     @torch.no_grad()
     def run(self, piece: Piece) -> Recalled:
         """Read before every word of a piece, and write where the lead is too small."""
         best = torch.stack([piece.log_r_y, piece.log_r_other], 2).exp()
-        seen = [
-            self._step(piece.h[:, t], piece.y[:, t], best[:, t], piece.log_r[:, t])
-            for t in range(piece.y.shape[1])
-        ]
-        words, s = (_stacked(part) for part in zip(*seen, strict=True))
+        h, y, best, log_r = (part.cpu() for part in (piece.h, piece.y, best, piece.log_r))
+        seen = [self._step(h[:, t], y[:, t], best[:, t], log_r[:, t]) for t in range(y.shape[1])]
+        words, s = (_stacked(part).to(piece.h.device) for part in zip(*seen, strict=True))
         return Recalled(words, s, self.theta)
 
     def _step(self, h: Tensor, y: Tensor, best: Tensor, log_r: Tensor) -> tuple[Tensor, Tensor]:

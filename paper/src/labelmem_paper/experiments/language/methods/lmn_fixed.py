@@ -29,9 +29,7 @@ class LMNFixed(LanguageContender):
 
     def build(self, point: Point) -> Beside:
         """Cells beside the model."""
-        made = partial(
-            Cells, self.memory(point), point["theta"], dim=self.model.dim, device=self.task.device
-        )
+        made = partial(Cells, self.memory(point), point["theta"], dim=self.model.dim)
         return Beside(self.model, self.task.opening, made)
 
 
