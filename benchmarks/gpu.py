@@ -53,7 +53,7 @@ class Bench:
 
     def adapters(self) -> dict[str, Callable[[], Adapter]]:
         return {
-            "lmn-fixed": lambda: Adapter(self.gru, memory=MemoryConfig()),
+            "lmn-fixed": lambda: Adapter(self.gru, combiner=0.5),
             "lmn-paper": lambda: Adapter(
                 self.gru, memory=MemoryConfig(), combiner=Combiner(kind="label")
             ),

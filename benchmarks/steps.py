@@ -24,7 +24,7 @@ ALWAYS = MemoryConfig(margin=50.0)  # every step writes: the costliest case
 def methods(model: Any, hidden: int = 16) -> dict[str, Callable[[], Any]]:
     """What a user may put around the model."""
     return {
-        "LMN-fixed": lambda: Adapter(model, memory=ALWAYS),
+        "LMN-fixed": lambda: Adapter(model, combiner=0.5, memory=ALWAYS),
         "LMN, stream combiner": lambda: Adapter(
             model, memory=ALWAYS, combiner=Combiner(kind="stream", hidden=hidden)
         ),

@@ -31,7 +31,7 @@ def main() -> None:
 
     # The memory reads what enters the model's last linear layer. Several cells for each label hold
     # several ways of drawing it. The rest is chosen on users that the model has not seen.
-    adapter = Adapter(model, memory=MemoryConfig(lam=20.0, cells_per_label=8))
+    adapter = Adapter(model, combiner=0.5, memory=MemoryConfig(lam=20.0, cells_per_label=8))
     users = list(zip(X[recorded].split(60), y[recorded].split(60), strict=True))
     chosen = adapter.tune(users, trials=20, show=False)
     print("chosen:", chosen.best)

@@ -37,7 +37,7 @@ def accuracy(adapter: Adapter, longest_wait: int) -> float:
 def main() -> None:
     torch.manual_seed(0)
     model = MLP(FEATURES, labels=4, hidden=(), dim=32)  # it knows none of the user's kinds
-    adapter = Adapter(model, memory=MemoryConfig(lam=20.0))
+    adapter = Adapter(model, combiner=0.5, memory=MemoryConfig(lam=20.0))
     print(f"{KINDS} kinds that the model does not know, {STEPS} questions")
     print("longest wait   right")
     for wait in (0, 1, 5, 20, 100):

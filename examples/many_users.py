@@ -20,7 +20,7 @@ def main() -> None:
     model = MLP(FEATURES, labels=4, hidden=(), dim=32)
     names = [[f"user {u}'s {kind}" for kind in range(KINDS)] for u in range(USERS)]
 
-    batch = Adapter(model, memory=MemoryConfig(lam=20.0)).streams(USERS)
+    batch = Adapter(model, combiner=0.5, memory=MemoryConfig(lam=20.0)).streams(USERS)
     shown = {1, 5, 10, 20, 40}
     start = time.perf_counter()
     print("step   right")

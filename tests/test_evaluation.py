@@ -43,7 +43,7 @@ def test_a_watcher_sees_every_step() -> None:
         seen.append((step.t, int(step.mask.sum()), step.order))
         assert step.batch.last is not None and step.batch.last.theta is not None
 
-    evaluate(Adapter(Stateless()), SEQUENCES, watch=watch)
+    evaluate(Adapter(Stateless(), combiner=0.5), SEQUENCES, watch=watch)
     assert seen == [(t, 2 if t < 2 else 1, (0, 1)) for t in range(5)]
 
 

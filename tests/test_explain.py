@@ -52,7 +52,7 @@ def compare_cells(why: object, oracle: OracleStream) -> None:
 
 
 def test_the_predicted_label_is_explained_by_default() -> None:
-    stream = Adapter(Bare(), labels=["a", "b", "c"]).stream()
+    stream = Adapter(Bare(), labels=["a", "b", "c"], combiner=0.5).stream()
     for y in ("z", "b", "z"):
         stream.predict([1.0, 0.5, 0.0])
         stream.observe(y)
@@ -81,7 +81,7 @@ def test_few_shot_leaves_all_to_the_memory() -> None:
 
 
 def test_many_cells_are_cut_to_the_loudest_and_those_of_the_label() -> None:
-    stream = Adapter(Bare()).stream()
+    stream = Adapter(Bare(), combiner=0.5).stream()
     for i in range(30):
         stream.predict([1.0, i / 10, 0.0])
         stream.observe(f"new {i}")
@@ -92,7 +92,7 @@ def test_many_cells_are_cut_to_the_loudest_and_those_of_the_label() -> None:
 
 
 def test_only_what_the_prediction_knew_can_be_explained() -> None:
-    adapter = Adapter(Bare())
+    adapter = Adapter(Bare(), combiner=0.5)
     stream = adapter.stream()
     p = stream.predict([1.0, 0.0, 0.0])
     stream.observe("later")

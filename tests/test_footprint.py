@@ -27,7 +27,7 @@ def test_ten_thousand_streams_of_a_hundred_cells_stay_under_700_mb() -> None:
     # Scaled down: a few streams, what their tensors hold and what Python allocates around them. So
     # many that what they share and is made now and then, such as answers, is not a part of each.
     streams, dim = 12, 128
-    adapter = Adapter(nn.Linear(dim, 10), memory=MemoryConfig(capacity=100))
+    adapter = Adapter(nn.Linear(dim, 10), combiner=0.5, memory=MemoryConfig(capacity=100))
 
     def made() -> list[Stream]:
         held = [adapter.stream() for _ in range(streams)]
@@ -51,7 +51,7 @@ def test_ten_thousand_streams_of_a_hundred_cells_stay_under_700_mb() -> None:
 
 
 def test_a_lockstep_batch_costs_no_more() -> None:
-    batch = Adapter(nn.Linear(128, 10), memory=MemoryConfig(capacity=100)).streams(50)
+    batch = Adapter(nn.Linear(128, 10), combiner=0.5, memory=MemoryConfig(capacity=100)).streams(50)
     generator = torch.Generator().manual_seed(0)
     for t in range(100):
         batch.predict(torch.randn(50, 128, generator=generator))
@@ -82,7 +82,7 @@ def test_a_stream_over_forty_thousand_labels_is_small(threshold: float | None) -
 
 
 def test_an_observed_prediction_is_not_kept() -> None:
-    stream = Adapter(Stateless(labels=1000)).stream()
+    stream = Adapter(Stateless(labels=1000), combiner=0.5).stream()
     stream.predict(torch.ones(3))
     stream.observe(1)
     assert stream._latest is None

@@ -18,7 +18,7 @@ def test_a_number_of_labels_means_their_ids() -> None:
 
 
 def test_names_are_found_by_position() -> None:
-    names = ["b", ("a", 1), None, 2.5]
+    names = ["b", ("a", 1), b"c", 2.5]
     known = KnownLabels(iter(names))
     assert not known.are_ids and list(known.names) == names
     assert [known.find(name) for name in names] == [0, 1, 2, 3]

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from labelmem.errors import ConfigError, InputError, ObserveError
-from labelmem.labels import LabelSpace, plain
+from labelmem.labels import LabelSpace, new_label, plain
 from labelmem.lockstep.recorded import RecordedLockstep
 from labelmem.stepping import Step, Stepping
 from labelmem.trees import as_tensors, leaves
@@ -198,7 +198,7 @@ class StreamBatch:
             found = space.find(label)
             ids[stream] = len(space) if found is None else found
             if found is None:
-                new.append((stream, label))
+                new.append((stream, new_label(label)))
         return torch.tensor(ids, device=self.method.device), new
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from torch import Tensor
@@ -49,6 +49,8 @@ class Explanation:
     memory_share: float
     """The part that came from the memory."""
     cells: tuple[ExplainedCell, ...]
+    evidence: Mapping[str, float] = field(default_factory=dict)
+    """In the default form: nats that each feature adds to the label's score."""
 
     def __iter__(self) -> Iterator[ExplainedCell]:
         return iter(self.cells)
@@ -66,6 +68,9 @@ class Explanation:
         lines = [f"Explanation: {self.label!r} with probability {self.probability:.3f}{theta}"]
         lines.append(f"  model {self.model_share:.0%}, memory {self.memory_share:.0%} of it")
         lines[1] = lines[1].replace("%", " %")
+        if self.evidence:
+            nats = ", ".join(f"{name} {value:+.2f}" for name, value in self.evidence.items())
+            lines.append(f"  nats: {nats}")
         lines += [
             f"  cell {cell.label!r}: share {cell.share:.3f}, weight {cell.weight:.3f}, "
             f"alpha {cell.alpha:.2f}"

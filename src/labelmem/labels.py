@@ -23,7 +23,11 @@ class KnownLabels:
 
     def __init__(self, labels: Iterable[Hashable] | int) -> None:
         # A range needs no dictionary, however many labels there are.
-        names: Sequence[Any] = range(labels) if isinstance(labels, int) else [*map(plain, labels)]
+        names: Sequence[Any] = (
+            range(labels)
+            if isinstance(labels, int)
+            else [new_label(plain(label)) for label in labels]
+        )
         counted = all(type(name) is int and name == i for i, name in enumerate(names))
         self.names: Sequence[Any] = range(len(names)) if counted else tuple(names)
         self._ids: dict[Hashable, int] | None = None
@@ -83,7 +87,7 @@ class LabelSpace:
         """Find a label, giving it the next id if it is new."""
         found = self.find(label)
         if found is None:
-            found = self._ids[label] = len(self)
+            found = self._ids[new_label(label)] = len(self)
         return found
 
     def name(self, index: int) -> Any:
@@ -96,6 +100,20 @@ class LabelSpace:
     def names(self, width: int) -> list[Any]:
         """The labels of the first ``width`` ids."""
         return [*self.known.names, *islice(self._ids, max(0, width - len(self.known)))]
+
+
+def new_label(label: Hashable) -> Hashable:
+    """A label that nobody has seen; None and NaN say that there is none.
+
+    Examples
+    --------
+    >>> new_label(float("nan"))
+    Traceback (most recent call last):
+    labelmem.errors.InputError: nan is no label; observe only what was revealed
+    """
+    if label is None or label != label:
+        raise InputError(f"{label} is no label; observe only what was revealed")
+    return label
 
 
 def plain(label: Any) -> Hashable:

@@ -13,7 +13,7 @@ from torch import Tensor
 from labelmem.errors import CorruptFileError, InputError, ObserveError
 from labelmem.explain import Explanation
 from labelmem.label_codec import decode_label, encode_label
-from labelmem.labels import LabelSpace, plain
+from labelmem.labels import LabelSpace, new_label, plain
 from labelmem.stepping import Step, Stepping
 from labelmem.storage import load_state, save_state
 from labelmem.trees import as_tensors, tree_map
@@ -142,6 +142,8 @@ class Stream:
         if prediction._made_at != self.observed:
             step = self.method.rebase(self._state, step, len(self.space))
         known = self.space.find(y)
+        if known is None:
+            new_label(y)
         index = len(self.space) if known is None else known
         ids = _whole_number(index, step.probs.device)
         self.method.commit(self._state, step, ids, None)

@@ -53,9 +53,11 @@ def adapters() -> Iterator[tuple[str, Case]]:
     def combiner() -> Combiner:
         return Combiner(kind="label", hidden=3, theta=0.4)
 
-    yield "adapter, fixed", (lambda: Adapter(MLP, labels=LABELS), vectors(4))
-    yield "adapter, ids", (lambda: Adapter(MLP), vectors(4))
-    yield "adapter, few cells", (lambda: Adapter(MLP, memory=several), vectors(4))
+    yield "adapter", (lambda: Adapter(MLP, labels=LABELS), vectors(4))
+    yield "adapter, default, recurrent", (lambda: Adapter(GRU), tokens(4))
+    yield "adapter, fixed", (lambda: Adapter(MLP, labels=LABELS, combiner=0.5), vectors(4))
+    yield "adapter, ids", (lambda: Adapter(MLP, combiner=0.5), vectors(4))
+    yield "adapter, few cells", (lambda: Adapter(MLP, combiner=0.5, memory=several), vectors(4))
     yield "adapter, combiner", (lambda: Adapter(MLP, combiner=combiner()), vectors(4))
     yield "adapter, few-shot", (lambda: Adapter(EMBEDDING, labels=()), vectors(4))
     yield "adapter, recurrent", (lambda: Adapter(GRU, combiner=combiner()), tokens(4))

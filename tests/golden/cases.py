@@ -46,7 +46,7 @@ def _vectors(
 
     def method() -> Adapter:
         made = models.embedding() if labels is None else model(len(known))
-        return Adapter(made, labels=known, **options)
+        return Adapter(made, labels=known, **({"combiner": 0.5} if known else {}) | options)
 
     seed = sum(name.encode())
     y = habits(known or own[:2], own if known else own[2:], STEPS, seed)
@@ -59,7 +59,8 @@ def _tokens(name: str, model: Callable[[], Any], **options: Callable[[], Any]) -
     def method() -> Adapter:
         made = model()
         made.load_state_dict(load_file(MODELS / f"{name}.safetensors"))
-        return Adapter(made, **{key: value() for key, value in options.items()})
+        made_of = {key: value() for key, value in options.items()}
+        return Adapter(made, **{"combiner": 0.5} | made_of)
 
     y = habits(range(TOKENS), ("mine", "own"), STEPS, sum(name.encode()))
     return Case(name, method, tokens(y, TOKENS), y)

@@ -17,6 +17,7 @@ from golden.trajectory import (
     assert_near,
     explained,
     follow,
+    spelled,
 )
 from safetensors.torch import load_file
 
@@ -42,7 +43,7 @@ def test_a_saved_stream_goes_on(case: Case, tmp_path: Path) -> None:
     seen = explained(stream, stream.predict(case.x[case.half]))
     assert_explained(seen, record.names["explained"])
     assert_follows(follow(stream, case, case.half), record, case.half)
-    assert [repr(label) for label in stream.labels] == record.names["labels"]
+    assert spelled(stream.labels) == record.names["labels"]
     stream.save(tmp_path / "again")  # whatever is written now can be read as well
     assert adapter.load_stream(tmp_path / "again").labels == stream.labels
 

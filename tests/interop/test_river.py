@@ -54,7 +54,7 @@ def test_labels_of_any_kind_at_any_time() -> None:
     classifier = LabelMemClassifier()
     assert classifier.predict_proba_one({"x": 1.0}) == {}
     assert classifier.predict_one({"x": 1.0}) is None
-    labels = ["word", 3, ("a", "tuple"), None, np.int64(8)]
+    labels = ["word", 3, ("a", "tuple"), b"bytes", np.int64(8)]
     for i, label in enumerate(labels):
         classifier.learn_one({"x": float(i), "y": float(-i)}, label)
         P = classifier.predict_proba_one({"x": float(i), "y": float(-i)})

@@ -126,7 +126,7 @@ def test_predicting_is_pure_and_what_was_given_stays(graphs: list[OperationList]
 def two_steps(**options: Any) -> tuple[nn.Sequential, StreamBatch, Tensor, Tensor]:
     """Streams of a linear model that have come far enough to be recorded."""
     model = nn.Sequential(nn.Linear(3, 5), nn.Linear(5, 4))
-    batch = Adapter(model, **options).streams(N)
+    batch = Adapter(model, **{"combiner": 0.5, **options}).streams(N)
     x, y = random_stream(7, N, range(4))[0], torch.tensor([0, 1, 2, 3])
     for _ in range(2):
         batch.predict(x)
@@ -224,7 +224,7 @@ def test_labels_beyond_the_columns_are_not_learned_unseen(graphs: list[Operation
 
 def test_a_sum_that_overflows_is_no_reason_to_stop(graphs: list[OperationList]) -> None:
     model = nn.Sequential(nn.Linear(3, 5), nn.Linear(5, 4))
-    batch, other = Adapter(model).streams(N), Adapter(model).streams(N)
+    batch, other = Adapter(model, combiner=0.5).streams(N), Adapter(model, combiner=0.5).streams(N)
     with torch.no_grad():
         model[1].bias.fill_(2e38)
     x, ys = random_stream(8, 6 * N, range(4))
@@ -234,7 +234,7 @@ def test_a_sum_that_overflows_is_no_reason_to_stop(graphs: list[OperationList]) 
 def test_tokens_beyond_those_prepared_for(graphs: list[OperationList]) -> None:
     def made() -> StreamBatch:
         torch.manual_seed(0)
-        return Adapter(Tokens(), key=RecentTokens(dim=8)).streams(N)
+        return Adapter(Tokens(), combiner=0.5, key=RecentTokens(dim=8)).streams(N)
 
     batch, other = made(), made()
     x = torch.tensor([0, 1, 2, 3])
@@ -284,7 +284,7 @@ def test_keys_are_looked_through(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def recorded(key: Any) -> bool:
         model = nn.Sequential(nn.Linear(3, 5), nn.Linear(5, 4))
-        return Adapter(model, key=key).streams(2)._recorded is not None
+        return Adapter(model, combiner=0.5, key=key).streams(2)._recorded is not None
 
     assert recorded(None) and recorded(Joined(Hidden(), Joined(Hidden(0.5), Hidden(0.3))))
     assert not recorded(Joined(Hidden(), Waits()))
@@ -314,10 +314,10 @@ def test_hooks_of_the_user_are_called_in_every_step(
         return counts
 
     handle = getattr(watched, register)(lambda *_: calls.append(1))
-    batch = Adapter(model).streams(N)
+    batch = Adapter(model, combiner=0.5).streams(N)
     assert batch._recorded is None and steps(batch) == [1, 1, 1]
     handle.remove()
-    batch = Adapter(model).streams(N)  # the first adapter's own hook is there still
+    batch = Adapter(model, combiner=0.5).streams(N)  # the first adapter's own hook is there still
     steps(batch)
     assert graphs
     handle = getattr(watched, register)(lambda *_: calls.append(1))
@@ -352,6 +352,6 @@ def test_a_changed_combiner_is_not_passed_over(graphs: list[OperationList]) -> N
 def test_models_of_unknown_make_are_not_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lockstep_state, "DEVICES", ("cpu",))
     model = Recurrent()
-    assert Adapter(model).streams(2)._recorded is None
+    assert Adapter(model, combiner=0.5).streams(2)._recorded is None
     model.recordable = True  # type: ignore[assignment]
-    assert Adapter(model).streams(2)._recorded is not None
+    assert Adapter(model, combiner=0.5).streams(2)._recorded is not None

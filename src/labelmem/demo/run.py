@@ -113,7 +113,7 @@ def chosen_baseline(name: str, task: Task, size: Size) -> tuple[Method, dict[str
 
 def chosen_adapters(task: Task, size: Size, seed: int) -> tuple[Adapter, Adapter]:
     """LMN-fixed with the best settings of its memory, and LMN, which starts from there."""
-    fixed = Adapter(task.model, **task.adapter)
+    fixed = Adapter(task.model, combiner=0.5, **task.adapter)
     fixed.tune(task.valid, trials=size.trials, batch_size=BATCH)
     assert not isinstance(fixed.combiner, Combiner)
     combiner = Combiner(theta=fixed.combiner, kind="stream", seed=seed, **task.combiner)

@@ -29,7 +29,7 @@ class Worn:
     model, head, labels, memory, key
         As for :class:`labelmem.Adapter`.
     theta
-        The fixed weight of the memory.
+        The fixed weight of the memory; None is the default form of :class:`labelmem.Adapter`.
 
     Examples
     --------
@@ -46,7 +46,7 @@ class Worn:
         head: str | None,
         labels: Iterable[Hashable] | None,
         memory: MemoryConfig | None,
-        theta: float,
+        theta: float | None,
         key: Callable[[Any, Tensor], Tensor] | None = None,
     ) -> None:
         self.adapter = Adapter(model, head, labels, memory, theta, key)
@@ -55,9 +55,9 @@ class Worn:
 
     def probs(self, X: Array) -> Array:
         """Probabilities (n, L) of the labels of ``space`` for inputs (n, ...). Changes nothing."""
-        saved = self.adapter.tensors(self._state) if len(X) > 1 else {}
-        rows = max(1, _ROOM // max(1, sum(tensor.numel() for tensor in saved.values())))
-        parts = [self._probs(X[i : i + rows], saved) for i in range(0, len(X), rows)]
+        size = sum(tensor.numel() for tensor in self.adapter.tensors(self._state).values())
+        rows = max(1, _ROOM // max(1, size))
+        parts = [self._probs(X[i : i + rows]) for i in range(0, len(X), rows)]
         P = np.concatenate([part.double().cpu().numpy() for part in parts])
         # In single precision a sum is one to seven digits; peers look closer.
         total = P.sum(axis=1, keepdims=True)
@@ -69,12 +69,10 @@ class Worn:
         index = torch.tensor([self.space.add(plain(y))], device=self.adapter.device)
         self.adapter.commit(self._state, step, index, None)
 
-    def _probs(self, X: Array, saved: dict[str, Tensor]) -> Tensor:
-        state, n = self._state, len(X)
-        if n > 1:  # as many streams as questions, all of them where this one is
-            many = {name: tensor.expand(n, *tensor.shape[1:]) for name, tensor in saved.items()}
-            state = self.adapter.restore(many, n)
-        return self.adapter.advance(state, self._tensor(X), len(self.space)).probs
+    def _probs(self, X: Array) -> Tensor:
+        state = self._state if len(X) == 1 else self.adapter.repeated(self._state, len(X))
+        probs: Tensor = self.adapter.advance(state, self._tensor(X), len(self.space)).probs
+        return probs
 
     def _tensor(self, X: Array) -> Tensor:
         return torch.tensor(X, device=self.adapter.device, dtype=self.adapter.dtype)

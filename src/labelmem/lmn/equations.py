@@ -21,6 +21,7 @@ from labelmem.kernels import fused
 from labelmem.keys import Key
 from labelmem.lmn import ways
 from labelmem.lmn.state import LMNState, LMNStep, Recurrent
+from labelmem.logit_memory import LogitMemory, LogitState
 from labelmem.memory import LabeledMemory, MemoryRead
 
 __all__ = ["Equations"]
@@ -29,10 +30,12 @@ __all__ = ["Equations"]
 class Equations(AroundModel):
     """Model, memory, combiner and mixture: what a step finds, and what is learned from it."""
 
-    combiner: float | Combiner
+    combiner: Any
     key: Key | Callable[[Any, Tensor], Tensor] | None
     partition: bool
     _form: Any
+    online: LogitMemory | None = None
+    """The default form, where there is no combiner."""
     _kernel: Kernel | None = None
     """Lam and delta while they are trained."""
 
@@ -134,7 +137,7 @@ class Equations(AroundModel):
         state.memory.write(step.key, y, step.probs, mask, step.highest)
         state.combiner = observed  # last: a write that is refused leaves the streams as they were
 
-    def _check_form(self, state: LMNState) -> None:
+    def _check_form(self, state: LMNState | LogitState) -> None:
         if state.form != self._form:
             raise UnsupportedError(
                 "this stream began with another combiner than the adapter has now; start a new "

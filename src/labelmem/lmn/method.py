@@ -20,14 +20,19 @@ from labelmem.lmn import ways
 from labelmem.lmn.equations import Equations
 from labelmem.lmn.state import LMNState, LMNStep, Recurrent
 from labelmem.lockstep.state import Held, can_record, hooks_of
+from labelmem.logit_memory import LogitMemory, LogitMemoryOptions, LogitState, LogitStep
 from labelmem.memory import LabeledMemory
 from labelmem.online import OnlineMethod, Step
+from labelmem.trees import chosen
 
 __all__ = ["LMN"]
 
 
-class LMN(Equations, OnlineMethod[LMNState]):  # type: ignore[override]  # its device is the model's
-    """Eq. 1 to 5 and the write, as an online method; :class:`labelmem.Adapter` is its public form.
+class LMN(Equations, OnlineMethod[Any]):  # type: ignore[override]  # its device is the model's
+    """A memory beside a model, as an online method; :class:`labelmem.Adapter` is its public form.
+
+    With a combiner it takes the paper's steps, Eq. 1 to 5 and the write. Without one it takes those
+    of the library's default form, :mod:`labelmem.logit_memory`.
 
     Parameters are those of the adapter.
     """
@@ -38,7 +43,7 @@ class LMN(Equations, OnlineMethod[LMNState]):  # type: ignore[override]  # its d
         head: str | nn.Module | None = None,
         labels: Iterable[Hashable] | None = None,
         memory: MemoryConfig | None = None,
-        combiner: float | Combiner = 0.5,
+        combiner: float | Combiner | None = None,
         key: Key | Callable[[Any, Tensor], Tensor] | None = None,
         partition: bool = False,
     ) -> None:
@@ -52,13 +57,18 @@ class LMN(Equations, OnlineMethod[LMNState]):  # type: ignore[override]  # its d
             raise
 
     @property
-    def combiner(self) -> float | Combiner:
-        """The fixed weight of the memory, or the network that decides it."""
+    def combiner(self) -> Any:
+        """A fixed weight of the memory, a network that decides it, or None: the default form."""
         return self._combiner
 
     @combiner.setter
-    def combiner(self, combiner: float | Combiner) -> None:
-        if isinstance(combiner, Combiner):
+    def combiner(self, combiner: float | Combiner | None) -> None:
+        self.online = None
+        if combiner is None and self.backbone.head is not None:
+            self.online = LogitMemory(len(self.known), self._options())
+        elif combiner is None:
+            combiner = 0.5  # without a model's score there is nothing to combine
+        elif isinstance(combiner, Combiner):
             if self.dim is None:
                 raise ConfigError(
                     "with labels=() there is no model score to combine with; leave combiner out"
@@ -67,18 +77,35 @@ class LMN(Equations, OnlineMethod[LMNState]):  # type: ignore[override]  # its d
             combiner.build(self.dim, self.device, self.dtype, parts).eval()
         elif not isinstance(combiner, int | float) or not 0 <= combiner <= 1:
             raise ConfigError(
-                f"combiner is {combiner!r}; it must be a Combiner, or a fixed theta in [0, 1]"
+                f"combiner is {combiner!r}; it must be a Combiner, a fixed theta in [0, 1], or None"
             )
         self._combiner = combiner
-        self._form = combiner.form() if isinstance(combiner, Combiner) else "fixed"
+        self._form = "online" if self.online else "fixed"
+        if isinstance(combiner, Combiner):
+            self._form = combiner.form()
+
+    def _options(self) -> LogitMemoryOptions:
+        """The default form has constants of its own; of the memory's options it takes one."""
+        capacity = self.memory.capacity
+        if self.memory != MemoryConfig(capacity=capacity) or self.partition:
+            raise ConfigError(
+                "without a combiner a memory takes a capacity alone; its other options, and "
+                "partition, belong to the paper's forms: give combiner=0.5 (LMN-fixed) or a "
+                "Combiner with them"
+            )
+        return LogitMemoryOptions() if capacity is None else LogitMemoryOptions(capacity=capacity)
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """``lmn`` with a combiner, ``lmn-fixed`` without."""
+        """``lmn-online`` without a combiner, ``lmn-fixed`` with a number, else ``lmn``."""
+        if self.online is not None:
+            return "lmn-online"
         return "lmn" if isinstance(self.combiner, Combiner) else "lmn-fixed"
 
-    def initial_state(self, streams: int) -> LMNState:
+    def initial_state(self, streams: int) -> Any:
         """Empty memory, combiner at t = 0, the model's own initial state."""
+        if self.online is not None:
+            return self.online.initial_state(streams, self.initial_recurrent(streams))
         dim = self.dim if self.key is None else None
         watched = isinstance(self.combiner, Combiner) and self.combiner.sees_past
         blocks = self._blocks() if watched else None
@@ -93,10 +120,14 @@ class LMN(Equations, OnlineMethod[LMNState]):  # type: ignore[override]  # its d
         """Lengths of the key's parts; ``()`` for a key in one piece."""
         return self.key.blocks(self.dim or 0) if isinstance(self.key, Key) else ()
 
-    def advance(self, state: LMNState, x: Any, width: int) -> LMNStep:
+    def advance(self, state: Any, x: Any, width: int) -> Any:
         """Model, memory, combiner, mixture. Pure."""
+        self._check_form(state)
         with torch.no_grad():
-            h, key, logits, recurrent = self.encode(x, state.recurrent, state.memory.streams)
+            h, key, logits, recurrent = self.encode(x, state.recurrent, state.streams)
+            if isinstance(state, LogitState):
+                assert self.online is not None and logits is not None
+                return self.online.advance(state, x, key, logits, width, recurrent)
             return self.combine(state, h, key, logits, width, x, recurrent)
 
     def initial_recurrent(self, streams: int) -> Recurrent:
@@ -104,15 +135,24 @@ class LMN(Equations, OnlineMethod[LMNState]):  # type: ignore[override]  # its d
         key = self.key.initial_state(streams, self.device) if isinstance(self.key, Key) else None
         return self.backbone.initial_state(streams), key
 
-    def commit(self, state: LMNState, step: Step, y: Tensor, mask: Tensor | None) -> None:
+    def commit(self, state: Any, step: Step, y: Tensor, mask: Tensor | None) -> None:
         """Learn the labels, and move the model's own state on."""
+        if isinstance(state, LogitState):
+            self._check_form(state)
+            assert self.online is not None and isinstance(step, LogitStep)
+            with torch.no_grad():
+                self.online.commit(state, step, y, mask)
+                state.recurrent = chosen(mask, step.recurrent, state.recurrent)
+            return
         assert isinstance(step, LMNStep)
         with torch.no_grad():
             self.learn(state, step, y, mask)
             state.recurrent = ways.moved(mask, step.recurrent, state.recurrent)
 
-    def places(self, state: LMNState) -> Held | None:
+    def places(self, state: Any) -> Held | None:
         """Steps are recorded where no part of them waits for the device."""
+        if isinstance(state, LogitState):
+            return None
         parts = (self.memory, self.combiner, self.backbone.model, self.key)
         if self._kernel is not None or not can_record(self.device, *parts):
             return None
@@ -126,21 +166,38 @@ class LMN(Equations, OnlineMethod[LMNState]):  # type: ignore[override]  # its d
 
         return Held(state, usable)
 
-    def rebase(self, state: LMNState, step: Step, width: int) -> LMNStep:
+    def rebase(self, state: Any, step: Step, width: int) -> Any:
         """Late label: the memory learns from what was predicted, the states move on from now."""
-        assert isinstance(step, LMNStep)
         now = self.advance(state, step.x, width)
+        if isinstance(step, LogitStep):
+            return replace(step, recurrent=now.recurrent)
+        assert isinstance(step, LMNStep) and isinstance(now, LMNStep)
         return replace(step, combined=now.combined, recurrent=now.recurrent)
 
-    def tensors(self, state: LMNState) -> dict[str, Tensor]:
+    def tensors(self, state: Any) -> dict[str, Tensor]:
         """All of a state, by name."""
-        return state.tensors()
+        named: dict[str, Tensor] = state.tensors()
+        return named
 
-    def restore(self, tensors: dict[str, Tensor], streams: int) -> LMNState:
+    def restore(self, tensors: dict[str, Tensor], streams: int) -> Any:
         """The state that was saved."""
         state = self.initial_state(streams)
+        if isinstance(state, LogitState):
+            assert self.online is not None
+            return self.online.restore(tensors, state, self._like())
         state.restore(tensors, self.device)
         return state
+
+    def repeated(self, state: Any, n: int) -> Any:
+        """``n`` streams that are all where one is, to ask ``n`` questions; to be read only."""
+        if isinstance(state, LogitState):
+            return state.repeated(n)
+        saved = self.tensors(state)
+        return self.restore({k: t.expand(n, *t.shape[1:]) for k, t in saved.items()}, n)
+
+    def _like(self) -> Tensor:
+        """A tensor of the type and on the device of all others."""
+        return torch.empty(0, dtype=self.dtype, device=self.device)
 
     def signature(self) -> dict[str, Any]:
         """A saved stream must agree on labels, dimension and the form of the combiner."""
@@ -156,6 +213,9 @@ class LMN(Equations, OnlineMethod[LMNState]):  # type: ignore[override]  # its d
 
     def explain(self, step: Step, label: int) -> Explanation:
         """Theta of the label, the shares of model and memory, and the cells behind it."""
+        if isinstance(step, LogitStep):
+            assert self.online is not None
+            return self.online.explain(step, label)
         assert isinstance(step, LMNStep) and step.read is not None
         assert step.memory_probs is not None
         theta, r, s = 1.0, 0.0, float(step.memory_probs[0, label])
@@ -210,7 +270,7 @@ class LMN(Equations, OnlineMethod[LMNState]):  # type: ignore[override]  # its d
             raise
         return other
 
-    def variant(self, memory: MemoryConfig, combiner: float | Combiner) -> Self:
+    def variant(self, memory: MemoryConfig, combiner: float | Combiner | None) -> Self:
         """The same model with other settings; both share one hook, close either and both close."""
         other = copy.copy(self)
         other.memory, other.combiner = memory, combiner

@@ -29,6 +29,11 @@ class LMNState:
     form: Any = "fixed"
     """The form of the combiner that the streams began with."""
 
+    @property
+    def streams(self) -> int:
+        """How many there are."""
+        return self.memory.streams
+
     def tensors(self) -> dict[str, Tensor]:
         """All of it, by name."""
         saved = {f"memory.{name}": t for name, t in self.memory.tensors().items()}

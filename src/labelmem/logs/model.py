@@ -54,6 +54,7 @@ def adapter_around(model: LogModel, seed: int) -> Adapter:
     """
     return Adapter(
         model.eval().requires_grad_(False),
+        combiner=0.5,
         memory=MemoryConfig(margin=math.inf, capacity=CAPACITY),
         key=Joined(RecentTokens(last=2, pair=True, seed=seed), Hidden(0.3)),
         partition=True,

@@ -41,7 +41,7 @@ def unpack(method: Stepping[Any], packed: Sequence[bytes | None]) -> Any:
     Examples
     --------
     >>> from labelmem import Adapter
-    >>> adapter = Adapter(torch.nn.Linear(2, 2))
+    >>> adapter = Adapter(torch.nn.Linear(2, 2), combiner=0.5)
     >>> two = adapter.initial_state(2)
     >>> step = adapter.advance(two, torch.ones(2, 2), width=2)
     >>> adapter.commit(two, step, torch.tensor([0, 1]), mask=torch.tensor([True, False]))

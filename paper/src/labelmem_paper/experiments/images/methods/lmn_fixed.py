@@ -61,7 +61,11 @@ class LMNFixed(ImageContender):
         """Around the head of a world."""
         partition = self.options.get("partition", False)
         return Adapter(
-            self.model(world), memory=self.memory, key=self.key(world), partition=partition
+            self.model(world),
+            memory=self.memory,
+            combiner=0.5,
+            key=self.key(world),
+            partition=partition,
         )
 
     def key(self, world: World) -> Key | None:

@@ -37,6 +37,7 @@ class LMNFixed(Contender):
         return Adapter(
             self.task.model(self.options.get("model")),
             memory=self.memory,
+            combiner=0.5,
             key=self._key(),
             partition=self.options.get("partition", False),
         )

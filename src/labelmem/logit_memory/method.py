@@ -1,0 +1,194 @@
+"""The library's default form for any number of streams: model, memory, and weights learned online.
+
+``P(y) = softmax_y(sum_k theta_k f_k(y))``: what speaks for a label (:mod:`.evidence`) is added in
+nats, not mixed in probabilities. So a memory of one label claims only what looks like it. Theta
+starts as the model alone with new labels beside it, and learns from the stream's own labels
+(:mod:`.weights`).
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from labelmem.explain import ExplainedCell, Explanation
+from labelmem.logit_memory.options import FEATURES, LogitMemoryOptions
+from labelmem.logit_memory.user import Belief, User
+from labelmem.stepping import Step
+from labelmem.trees import leaves, rebuild, tree_map
+
+__all__ = ["LogitMemory", "LogitState", "LogitStep"]
+
+_CELLS = 10
+"""Cells that an explanation names."""
+
+
+@dataclass
+class LogitState:
+    """All that ``n`` streams remember."""
+
+    users: list[User | None]
+    """None until the first key comes."""
+    recurrent: Any
+    """The states of model and key."""
+    form: Any = "online"
+
+    @property
+    def streams(self) -> int:
+        """How many there are."""
+        return len(self.users)
+
+    def repeated(self, n: int) -> LogitState:
+        """The one stream ``n`` times over."""
+        many = tree_map(lambda leaf: leaf.expand(n, *leaf.shape[1:]), self.recurrent)
+        return LogitState(self.users * n, many, self.form)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All of it, by name."""
+        named = {
+            f"user.{i}.{name}": tensor
+            for i, user in enumerate(self.users)
+            if user is not None
+            for name, tensor in user.tensors().items()
+        }
+        return named | {f"model.{i}": t for i, t in enumerate(leaves(self.recurrent))}
+
+
+@dataclass(frozen=True)
+class LogitStep(Step):
+    """A step with what each user's memory made of it."""
+
+    beliefs: tuple[Belief, ...] = ()
+    recurrent: Any = field(default=(None, None))
+
+
+class LogitMemory:
+    """Memories that speak in logits beside those of a model.
+
+    Parameters
+    ----------
+    known
+        The number of the model's labels.
+    options
+        Constants; nobody needs to change them.
+    """
+
+    def __init__(self, known: int, options: LogitMemoryOptions) -> None:
+        self.known, self.options = known, options
+        self.primed: User | None = None
+        """What every stream begins with, if training examples were given."""
+
+    def initial_state(self, streams: int, recurrent: Any) -> LogitState:
+        """Streams that remember nothing; their users come with the first keys."""
+        return LogitState([None] * streams, recurrent)
+
+    def _user(self, state: LogitState, i: int, key: Tensor) -> User:
+        user = state.users[i]
+        if user is None:
+            user = state.users[i] = self.new_user(key)
+        return user
+
+    def new_user(self, key: Tensor) -> User:
+        """Somebody whose keys are like (1, d) this one."""
+        if self.primed is None:
+            return User(self.known, key.shape[1], self.options, key)
+        return copy.deepcopy(self.primed)
+
+    def prime(self, keys: Tensor, labels: Tensor) -> None:
+        """Let new streams begin with means and scatter of training examples."""
+        user = User(self.known, keys.shape[1], self.options, keys)
+        user.prime(keys, labels)
+        self.primed = user
+
+    def tensors(self) -> dict[str, Tensor]:
+        """What new streams begin with, by name; nothing unless examples were given."""
+        return {} if self.primed is None else self.primed.tensors()
+
+    def restore_primed(self, tensors: dict[str, Tensor], like: Tensor) -> None:
+        """Take over what :meth:`tensors` gave."""
+        self.primed = None
+        if tensors:
+            user = self.new_user(like.new_zeros(1, len(tensors["statistics.mean"])))
+            user.restore(tensors)
+            self.primed = user
+
+    def advance(
+        self, state: LogitState, x: Any, key: Tensor, logits: Tensor, width: int, recurrent: Any
+    ) -> LogitStep:
+        """Predict for keys (n, d) and logits (n, L). Pure."""
+        width = max(width, self.known)
+        beliefs = tuple(
+            self._user(state, i, key).believe(key[i : i + 1], logits[i : i + 1], width)
+            for i in range(len(key))
+        )
+        return LogitStep(
+            x,
+            torch.stack([belief.probs for belief in beliefs]),
+            model_probs=pad(torch.softmax(logits, 1), (0, width - logits.shape[1])),
+            memory_probs=torch.stack([_memory_alone(b, width) for b in beliefs]).to(key.dtype),
+            beliefs=beliefs,
+            recurrent=recurrent,
+        )
+
+    def commit(self, state: LogitState, step: LogitStep, y: Tensor, mask: Tensor | None) -> None:
+        """Learn the labels (n,) in the streams of the mask."""
+        for i in range(len(y)):
+            if mask is None or mask[i]:
+                self._user(state, i, step.beliefs[i].x).observe(step.beliefs[i], int(y[i]))
+
+    def restore(self, tensors: dict[str, Tensor], state: LogitState, like: Tensor) -> LogitState:
+        """The state that was saved."""
+        users: list[User | None] = [None] * len(state.users)
+        for i in range(len(users)):
+            start = f"user.{i}."
+            mine = {k.removeprefix(start): t for k, t in tensors.items() if k.startswith(start)}
+            if mine:
+                user = users[i] = self.new_user(like.new_zeros(1, len(mine["statistics.mean"])))
+                user.restore(mine)
+        saved = (tensors[f"model.{i}"].to(like.device) for i in range(len(tensors)))
+        return LogitState(users, rebuild(state.recurrent, saved))
+
+    def explain(self, step: LogitStep, label: int) -> Explanation:
+        """What each feature said for a label, in nats, and the loudest cells."""
+        belief = step.beliefs[0]
+        assert step.model_probs is not None
+        p, r = float(step.probs[0, label]), float(step.model_probs[0, label])
+        column = belief.evidence.column(label)
+        nats = belief.evidence.features[0, column].double() * belief.theta
+        share = min(1.0, r / p) if p > 0 else 1.0
+        return Explanation(
+            label=label,
+            probability=p,
+            theta=None,
+            model_share=share,
+            memory_share=1 - share,
+            cells=tuple(_loudest(belief, column)),
+            evidence=dict(zip(FEATURES, nats.tolist(), strict=True)),
+        )
+
+
+def _memory_alone(belief: Belief, width: int) -> Tensor:
+    """(W,) what would be believed without the model, over the labels in memory; 0 if none are."""
+    slots = belief.evidence.means.shape[1]
+    row = belief.scores.new_zeros(width)
+    if slots:
+        features = belief.evidence.features[0, :slots, 2:].double()
+        row[belief.evidence.label[:slots]] = torch.softmax(features @ belief.theta[2:], 0)
+    return row
+
+
+def _loudest(belief: Belief, column: int) -> Iterator[ExplainedCell]:
+    """The cells that said most for or against a label, with their own labels."""
+    said = belief.votes_of_cells(column)
+    total = float(said.abs().sum())
+    for cell in said.abs().topk(min(_CELLS, len(said))).indices.tolist():
+        if heard := float(said[cell]):
+            near = float(belief.near[cell])
+            label = int(belief.evidence.label[belief.cells.slot[cell]])
+            yield ExplainedCell(label, near, heard / near, abs(heard) / total)
