@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
+from torch.nn.functional import one_hot, pad
 
 from labelmem.logit_memory.cells import Logits
 
@@ -18,8 +19,8 @@ __all__ = ["Evidence", "gather"]
 
 _CLEAR = 20.0
 """Nats beyond which the mean of a label says nothing more."""
-_SEEN = 5
-"""Steps before it is known what a usual log-sum is."""
+_HALF = 4.0
+"""Examples after which the mean of a known label counts by half."""
 
 
 @dataclass(frozen=True)
@@ -78,62 +79,75 @@ def gather(
     without
         (J,) the slots of the labels that the inputs are remembered examples of; they do not count.
     """
-    known, slots = user.known, user.slot_labels
+    known, slots, statistics = user.known, user.slot_labels, user.statistics
     m = len(slots)
     listed = (said.label[:, :, None] == slots).any(2)
     label = torch.cat([slots, torch.unique(said.label[~listed])])
-    candidates, is_new = len(label), label >= known
-    seen = user.statistics.counts.to(x.dtype)
-    count = torch.cat([seen, x.new_zeros(candidates - m)]).expand(len(x), -1)
-    means = user.statistics.scores(x.double(), without).to(x.dtype)
+    more = len(label) + 1 - m
+    new = pad(label >= known, (0, 1))
+    rest = known - int((label < known).sum())
+    base = _logits_of(label, said, logits) * user.tame
+    choice = (label == said.label[:, :1]).to(x.dtype)
+    means = statistics.scores(x.double(), without).to(x.dtype)
+    count = statistics.counts.to(x.dtype).expand(len(x), -1)
     if without is not None:
-        own = torch.nn.functional.one_hot(without, candidates).to(x.dtype)
-        count = (count - own).clamp(min=0)
-    features = x.new_zeros(len(x), candidates + 1, 7)
-    # What the model says; a new label has all of the model's mass to take.
-    tame = user.tame
-    if logits is None:
-        base = said.rest[:, None].repeat(1, candidates)
-        hit = said.label[:, :, None] == label
-        base = torch.where(hit.any(1), (hit * said.value[:, :, None]).sum(1), base)
-    else:
-        base = logits[:, label.clamp(max=known - 1)]
-    base = torch.cat([base, said.rest[:, None]], 1) * tame
-    rest = known - int((~is_new).sum())
-    total = torch.cat([base, base.new_full((len(x), 1), 0)], 1)[:, :-1]
-    weighed = total + torch.cat([torch.where(is_new, -torch.inf, 0.0), _log(rest, x)[None]])
-    total = weighed.logsumexp(1, keepdim=True)
-    ends = torch.cat([is_new, is_new.new_zeros(1)])
-    features[:, :, 0] = torch.where(ends, total, base)
-    choice = label == said.label[:, :1]
-    features[:, :-1, 1] = choice.to(x.dtype)
-    # How much better the mean of a new label explains x than what is known does.
-    known_slots = slots < known
-    unseen = float(known - int(known_slots.sum()))
-    ground = torch.cat(
-        [means.masked_fill(~known_slots, -torch.inf), _log(unseen, x).expand(len(x), 1)], 1
-    ).logsumexp(1, keepdim=True) - math.log(known)
-    ahead = (means - ground).clamp(-_CLEAR, _CLEAR)
-    features[:, :m, 2] = ahead * (~known_slots & (count[:, :m] > 0))
-    # A model that is unusually sure speaks against all new labels.
+        count = (count - one_hot(without, m)).clamp(min=0)
+    ahead = _ahead(means, slots < known, known)
     surprise = -user.surprise(said.total)
-    features[:, :, 3] = surprise[:, None] * ends
-    features[:, :-1, 4] = (2 * count + 1).log()
-    features[:, :m, 5] = user.options.strength * votes
-    # What was true when the model said the same.
-    features[:, :m, 6] = _rows(user, said.label[:, 0], choice[:, :m], without)
-    offset = x.new_zeros(candidates + 1, dtype=torch.float64)
-    offset[ends] = user.prior_of_new
+    features = [
+        torch.where(new, _mass(base, new, rest), base),  # a new label may take all of it
+        pad(choice, (0, 1)),
+        pad(ahead * ((slots >= known) & (count > 0)), (0, more)),
+        pad(ahead * (slots < known) * count / (count + _HALF), (0, more)),
+        surprise[:, None] * new,  # a model that is unusually sure speaks against new labels
+        pad((2 * count + 1).log(), (0, more)),
+        pad(user.options.strength * votes, (0, more)),
+        pad(_rows(user, said, choice[:, :m], without), (0, more)),
+    ]
+    offset = x.new_zeros(len(new), dtype=torch.float64)
+    offset[new] = user.prior_of_new
     offset[-1] = _log(rest, x)
-    return Evidence(label, features, offset, ends, means, user.statistics.counts > 0)
+    met = statistics.counts > 0
+    return Evidence(label, torch.stack(features, dim=2), offset, new, means, met)
 
 
-def _rows(user: User, said: Tensor, choice: Tensor, without: Tensor | None) -> Tensor:
-    """(J, m) log of how often each slot's label was true, over how often it would be by itself."""
-    true = torch.stack([user.row_of(label) for label in said.tolist()])
+def _logits_of(label: Tensor, said: Logits, logits: Tensor | None) -> Tensor:
+    """(J, C) logits of the candidates, the rest's last; of new labels they mean nothing."""
+    if logits is None:
+        hit = said.label[:, :, None] == label
+        largest = (hit * said.value[:, :, None]).sum(1)
+        base = torch.where(hit.any(1), largest, said.rest[:, None])
+    else:
+        base = logits[:, label.clamp(max=logits.shape[1] - 1)]
+    return torch.cat([base, said.rest[:, None]], 1)
+
+
+def _mass(base: Tensor, new: Tensor, rest: int) -> Tensor:
+    """(J, 1) log-sum of the logits of all known labels."""
+    held = base.masked_fill(new, -torch.inf)
+    last = held[:, -1:] + _log(rest, base)
+    return torch.cat([held[:, :-1], last], 1).logsumexp(1, keepdim=True)
+
+
+def _ahead(means: Tensor, of_known: Tensor, known: int) -> Tensor:
+    """(J, m) nats by which each mean explains the key better than what is known does.
+
+    Known labels without examples explain it as well as the mean of all keys, whose score is 0.
+    """
+    unseen = _log(known - int(of_known.sum()), means).expand(len(means), 1)
+    seen = means.masked_fill(~of_known, -torch.inf)
+    ground = torch.cat([seen, unseen], 1).logsumexp(1, keepdim=True) - math.log(known)
+    return (means - ground).clamp(-_CLEAR, _CLEAR)
+
+
+def _rows(user: User, said: Logits, choice: Tensor, without: Tensor | None) -> Tensor:
+    """(J, m) log of how often each slot's label was true when the model said the same.
+
+    It is relative to how often that would be by itself.
+    """
+    true = torch.stack([user.row_of(answer) for answer in said.label[:, 0].tolist()])
     if without is not None:
-        own = torch.nn.functional.one_hot(without, true.shape[1]).to(true.dtype)
-        true = (true - own).clamp(min=0)
+        true = (true - one_hot(without, true.shape[1])).clamp(min=0)
     before = 0.5 / user.labels + 0.5 * choice
     return ((true + before) / before).log()
 

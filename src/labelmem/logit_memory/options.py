@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 __all__ = ["FEATURES", "LogitMemoryOptions"]
 
-FEATURES = ("model", "choice", "mean", "surprise", "count", "votes", "row")
+FEATURES = ("model", "choice", "new mean", "known mean", "surprise", "count", "votes", "row")
 """What speaks for a label; see :mod:`labelmem.logit_memory.evidence`."""
 
-_START = (1.0, 0.0, 0.7, 0.4, 0.0, 1.0, 0.3)
-_SPREAD = (0.5, 1.0, 0.5, 1.0, 0.5, 0.5, 0.5)
+_START = (1.0, 0.0, 0.7, 0.0, 0.4, 0.0, 1.0, 0.3)
+_SPREAD = (0.5, 1.0, 0.5, 0.5, 1.0, 0.5, 0.5, 0.5)
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,11 @@ class LogitMemoryOptions:
     """Examples that pull the mean of a label to the mean of all."""
     row: float = 4.0
     """How many of the labels that were true when the model said the same are remembered."""
-    noise: float = 0.05
+    noise: float = 0.02
     """The share of wrong labels that is expected before the first label."""
     believed: float = 0.25
     """A cell's label is believed at least so much, however unlikely it was."""
-    caution: float = 2.0
-    """Nats by which a new label must be ahead of the known ones before any label was revealed."""
+    caution: float = 1.5
+    """Nats by which a new label must be ahead of the model's choice before any was revealed."""
     harm: float = 0.015
     """The share of known labels that may be lost to new ones."""

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from labelmem.logit_memory.cells import Cells, Logits
 from labelmem.logit_memory.evidence import Evidence, gather
-from labelmem.logit_memory.options import LogitMemoryOptions
+from labelmem.logit_memory.options import FEATURES, LogitMemoryOptions
 from labelmem.logit_memory.statistics import LabelStatistics
 from labelmem.logit_memory.weights import Weights
 
@@ -26,6 +26,12 @@ _SURE = 4.0
 """Nats: a known label that is lost by more was not lost for want of caution."""
 _MOST = 6.0
 """The most caution, in nats."""
+_MAY_SWAP = 0.003
+"""The share of known labels that may be lost to other known ones."""
+_RELIEF = 0.5
+"""How much a known label that was gained allows new ones."""
+_TO_NEW, _TO_KNOWN = 6, 8
+"""Where the cautions stand among the numbers."""
 _WRONG = 1.5
 """How many of the known labels that seem lost are wrong labels, in expected ones."""
 _SOFT = 0.5
@@ -58,6 +64,14 @@ class Belief:
     cells: Cells
     """The cells that voted."""
 
+    def rival(self) -> tuple[int, int, float]:
+        """The model's choice, the best other candidate, and by how many nats that is ahead."""
+        choice, scores = self.evidence.column(int(self.said.label[0, 0])), self.scores.clone()
+        own = float(scores[choice])
+        scores[choice] = -torch.inf
+        other = int(scores.argmax())
+        return choice, other, float(scores[other]) - own
+
     def votes_of_cells(self, column: int) -> Tensor:
         """(N,) what each cell said about a candidate."""
         votes: Tensor = (self.cells.vote * (self.cells.about == column)).sum(dim=1)
@@ -77,8 +91,9 @@ class User:
         self.rows: dict[int, dict[int, float]] = {}
         """For each answer of the model, the slots of the labels that were true, and how often."""
         self._slots: dict[int, int] = {}
-        # labels: known, new; log-sums: sum, sum of squares; peaks; noise; caution; next to revisit
-        first = [0.0, 0.0, 0.0, 0.0, 0.0, options.noise, options.caution, 0.0]
+        # labels: known, new; log-sums: sum, sum of squares; peaks; noise; caution to new labels;
+        # next to revisit; caution to known labels
+        first = [0.0, 0.0, 0.0, 0.0, 0.0, options.noise, options.caution, 0.0, 0.0]
         self.numbers = torch.tensor(first, dtype=torch.float64)
 
     # ---------------------------------------------------------------- what is asked
@@ -98,10 +113,10 @@ class User:
         """The share of labels that are taken to be wrong."""
         return float(self.numbers[5])
 
-    @property
-    def caution(self) -> float:
-        """Nats by which a new label must be ahead."""
-        return float(self.numbers[6])
+    def caution_to(self, new: Tensor) -> Tensor:
+        """(C,) nats by which candidates must be ahead of the model's choice."""
+        to_new, to_known = self.numbers[[_TO_NEW, _TO_KNOWN]].to(new.device)
+        return torch.where(new, to_new, to_known)
 
     @property
     def tame(self) -> float:
@@ -128,7 +143,7 @@ class User:
 
     def row_of(self, answer: int) -> Tensor:
         """(m,) how often the label of each slot was true when the model said this."""
-        true = self.statistics.counts.new_zeros(len(self.slot_labels))
+        true = self.cells.vote.new_zeros(len(self.slot_labels))
         for slot, often in self.rows.get(answer, {}).items():
             true[slot] = often
         return true
@@ -143,8 +158,9 @@ class User:
             self = self._that_saw(peak)
         evidence = gather(self, x, said, votes, logits)
         scores = evidence.scores(self.weights.theta)[0]
-        held = scores.clone()
-        held[evidence.column(int(said.label[0, 0]))] += self.caution
+        held = scores - self.caution_to(evidence.new)
+        choice = evidence.column(int(said.label[0, 0]))
+        held[choice] = scores[choice]
         row = torch.full((width,), -torch.inf, dtype=torch.float64, device=x.device)
         row[: self.known] = float(self.weights.theta[0]) * self.tame * logits[0].double()
         row[evidence.label] = held[:-1]
@@ -218,24 +234,28 @@ class User:
     def _be_careful(self, belief: Belief, label: int, believed: float) -> None:
         """Trust the model's choice more where a label it knew was lost, else a little less.
 
-        Caution is the running sum of known labels lost less those gained and those that may be
-        lost. So in the long run no more are lost than may be, or caution would grow without end.
+        There are two cautions: one towards new labels, one towards other known ones. Each is the
+        running sum of known labels lost, less those gained and those that may be lost. So in the
+        long run no more are lost than may be, or caution would grow without end.
         """
-        evidence, scores = belief.evidence, belief.scores.clone()
-        choice = evidence.column(int(belief.said.label[0, 0]))
-        own = float(scores[choice])
-        scores[choice] = -torch.inf
-        other = int(scores.argmax())
-        gap = float(scores[other]) - own - self.caution
+        evidence = belief.evidence
+        choice, other, ahead = belief.rival()
+        kind = _TO_NEW if evidence.new[other] else _TO_KNOWN
+        gap = ahead - float(self.numbers[kind])
         lost = 1 / (1 + math.exp(-min(max(gap / _SOFT, -30.0), 30.0)))
-        change = -_WRONG * self.noise / belief.labels * lost
+        change = torch.zeros_like(self.numbers)
+        change[kind] -= _WRONG * self.noise / belief.labels * lost
         if label < self.known:
-            change -= self.options.harm
-            if evidence.column(label) == choice:
-                change += lost * believed if gap < _SURE else 0.0
+            change[_TO_NEW] -= self.options.harm
+            change[_TO_KNOWN] -= _MAY_SWAP
+            if evidence.column(label) == choice and gap < _SURE:
+                change[kind] += lost * believed
             elif evidence.column(label) == other:
-                change -= lost
-        self.numbers[6] = min(max(self.caution + change, 0.0), _MOST)
+                change[kind] -= lost
+                change[_TO_NEW] -= _RELIEF * lost
+        changed = (self.numbers + change).clamp(0.0, _MOST)
+        for one in (_TO_NEW, _TO_KNOWN):
+            self.numbers[one] = changed[one]
 
     def _slot(self, label: int) -> int:
         """The slot of a label, a new one if it has none."""
@@ -269,7 +289,7 @@ class User:
         votes = self.cells.votes(self._kernel(x), len(self.slot_labels))
         evidence = gather(self, x, said, votes, without=slot)
         theta = self.weights.theta.clone()
-        theta[5] = 1.0  # votes are set as if they counted in full
+        theta[FEATURES.index("votes")] = 1.0  # votes are set as if they counted in full
         scores = evidence.scores(theta)
         own = torch.zeros_like(scores)
         own.scatter_add_(1, self.cells.about[at], self.cells.vote[at].double())
