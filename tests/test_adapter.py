@@ -301,6 +301,44 @@ def test_a_saved_adapter_is_the_same_adapter(kind: str, margin: float, tmp_path:
         assert all(torch.equal(a, b) for a, b in pairs)
 
 
+@pytest.mark.parametrize("primed", [False, True])
+def test_a_learned_beginning_is_saved(primed: bool, tmp_path: Path) -> None:
+    model, recorded = Stateless(), [random_stream(s, 25, range(4), ["emu"]) for s in range(6)]
+    saved, other = Adapter(model), Adapter(model, combiner=0.5)
+    if primed:
+        saved.prime(*random_stream(20, 40, range(4)))
+    result = saved.fit(recorded[:4], validation=recorded[:4])  # better there without doubt
+    assert result.best < result.before
+    saved.save(tmp_path / "adapter")
+    other.load(tmp_path / "adapter")
+    assert other.name == "lmn-online"
+    for probs in zip(*(run(one.stream(), *recorded[5]) for one in (saved, other)), strict=True):
+        assert torch.equal(*probs)
+    stream = saved.stream()
+    run(stream, recorded[5][0][:10], recorded[5][1][:10])
+    stream.save(tmp_path / "stream")
+    loaded = other.load_stream(tmp_path / "stream")
+    rest = recorded[5][0][10:], recorded[5][1][10:]
+    for probs in zip(run(stream, *rest), run(loaded, *rest), strict=True):
+        assert torch.equal(*probs)
+    fresh = run(Adapter(model).stream(), *recorded[5])
+    assert not torch.equal(fresh[-1], run(other.stream(), *recorded[5])[-1])
+
+
+def test_a_beginning_of_another_version_is_refused(tmp_path: Path) -> None:
+    """What new streams begin with has one weight for each feature there is."""
+    adapter, path = Adapter(Stateless()), tmp_path / "adapter"
+    adapter.save(path)
+    tensors, meta = load_state(path, "adapter")
+    save_state(path, "adapter", tensors, meta | {"start": {"start": [1.0], "noise": 0.1}})
+    online = adapter.online
+    with pytest.raises(MismatchError, match="other features"):
+        adapter.load(path)
+    assert adapter.online is online
+    save_state(path, "adapter", tensors, {k: v for k, v in meta.items() if k != "start"})
+    adapter.load(path)  # as files were before there was anything to learn
+
+
 def test_a_file_that_does_not_load_changes_nothing(tmp_path: Path) -> None:
     make_adapter("dense").save(tmp_path / "dense")
     tensors, meta = load_state(tmp_path / "dense", "adapter")

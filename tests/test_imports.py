@@ -13,7 +13,10 @@ import labelmem
 
 HEAVY = ("torch", "numpy", "safetensors")
 EXTRAS = ("typer", "rich", "pooch", "sklearn", "river", "matplotlib", "ray", "pandas")
-PARTS = ("compiled", "index", "kernels", "lockstep", "memory", "models", "unrolling")
+PARTS = (
+    *("compiled", "index", "kernels", "lockstep", "memory"),
+    *("models", "starting", "tuning", "unrolling"),
+)
 CORE = [
     module.name
     for module in pkgutil.iter_modules(labelmem.__path__)

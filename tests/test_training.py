@@ -365,8 +365,8 @@ def test_a_theta_that_a_combiner_refuses_changes_nothing() -> None:
 
 
 def test_nothing_to_fit_is_said() -> None:
-    with pytest.raises(UnsupportedError, match="combiner=Combiner"):
-        fit(Adapter(Stateless()), streams(4))
+    with pytest.raises(UnsupportedError, match=r"theta is fixed.*combiner=Combiner"):
+        fit(Adapter(Stateless(), combiner=0.5), streams(4))
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from labelmem.errors import InputError, UnsupportedError
 from labelmem.labels import plain
 from labelmem.lmn import LMN
 from labelmem.online import Recorded
+from labelmem.starting import saved_start, with_start
 from labelmem.storage import load_state, save_state
 from labelmem.training import FitResult, fit
 from labelmem.trees import as_tensors, leaves, tree_map
@@ -78,11 +79,14 @@ class Adapter(LMN):
     """
 
     def tune(self, sequences: Iterable[Recorded], **options: Any) -> TuneResult:
-        """Choose lam, delta, margin, theta on validation streams: :func:`labelmem.tuning.tune`."""
+        """Choose what suits recorded users; it is kept only where it is better.
+
+        See :func:`labelmem.tuning.tune`.
+        """
         return tune(self, sequences, **options)
 
     def fit(self, sequences: Iterable[Recorded], **options: Any) -> FitResult:
-        """Train the combiner on recorded streams that are new to the model.
+        """Learn from recorded streams that are new to the model: the combiner, if there is one.
 
         See :func:`labelmem.training.fit`.
         """
@@ -136,7 +140,7 @@ class Adapter(LMN):
         else:
             meta["theta"] = combiner
         if self.online is not None:
-            weights = self.online.tensors()
+            weights, meta["start"] = self.online.tensors(), saved_start(self.online)
         save_state(path, "adapter", weights, meta)
 
     def load(self, path: str | Path) -> None:
@@ -154,6 +158,7 @@ class Adapter(LMN):
             if isinstance(combiner, Combiner):
                 combiner.load_state_dict(tensors)
             if self.online is not None:
+                self.online = with_start(self.online, meta.get("start", {}))
                 self.online.restore_primed(tensors, self._like())
         except Exception:
             self.memory, self._combiner, self._form, self.online = previous

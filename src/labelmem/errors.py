@@ -1,4 +1,4 @@
-"""Everything that can go wrong, under one base class.
+"""Everything that can go wrong, under one base class, and what users are warned of.
 
 Each error is also the standard exception a caller would expect, so that ``except ValueError`` keeps
 working. Messages say what was seen, what was expected and what to do.
@@ -18,6 +18,7 @@ __all__ = [
     "ModelError",
     "ObserveError",
     "StorageError",
+    "TeachesNothingWarning",
     "UnsupportedError",
 ]
 
@@ -76,3 +77,7 @@ class DataError(LabelMemError, ValueError):
 
 class MissingDataError(DataError, FileNotFoundError):
     """A data set is not on this computer; the message says where to get it."""
+
+
+class TeachesNothingWarning(UserWarning):
+    """Recorded streams were given to learn from that cannot teach what is asked of them."""

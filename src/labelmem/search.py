@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from labelmem.errors import ConfigError
 from labelmem.progress import progress_bar
 
-__all__ = ["Grid", "Point", "Trial", "best_point", "climb"]
+__all__ = ["Grid", "Point", "Trial", "best_point", "climb", "climb_from"]
 
 Point = dict[str, Any]
 Grid = Mapping[str, Sequence[Any]]
@@ -77,6 +77,34 @@ def climb(
                     if here >= best_loss:
                         break
                     best, best_loss, moved = point, here, True
+    return log
+
+
+def climb_from(
+    loss: Callable[[Point], float],
+    starts: Iterable[Point],
+    grid: Grid,
+    trials: int,
+    on_trial: Callable[[list[Trial]], None] | None = None,
+) -> list[Trial]:
+    """Try all starts, then :func:`climb` from each, the best first, while there are trials left.
+
+    A climb ends where no single step helps, which may be far from the best point; one from
+    elsewhere may end higher. With one start this is the same as ``climb``.
+
+    Examples
+    --------
+    >>> hills = {0: 2, 1: 1, 2: 3, 3: 5, 4: 4, 5: 0}
+    >>> starts = [{"x": 0}, {"x": 4}]
+    >>> log = climb_from(lambda p: hills[p["x"]], starts, {"x": range(6)}, trials=20)
+    >>> min(log, key=lambda trial: trial["loss"])
+    {'x': 5, 'loss': 0}
+    """
+    log: list[Trial] = []
+    for start in starts:
+        climb(loss, start, {}, trials, log, on_trial)
+    for trial in sorted(log, key=lambda trial: trial["loss"]):
+        climb(loss, _point(trial), grid, trials, log, on_trial)
     return log
 
 

@@ -23,6 +23,7 @@ from labelmem.online import Recorded
 from labelmem.progress import Report, progress_bar
 from labelmem.recording import Lockstep, lockstep_batches, split_streams
 from labelmem.replay import ReplayStep, record, replay, replay_live
+from labelmem.starting import GUARD, HELD_OUT, chosen, judge_starts, lessons
 from labelmem.stream_combiner import StreamState
 from labelmem.stream_look import Look
 from labelmem.trees import tree_map
@@ -89,9 +90,10 @@ class FitResult:
     best: float
     """The epoch whose weights were kept."""
     epochs: list[float]
-    """Every epoch in turn."""
+    """Every epoch in turn; of the default form, every beginning that was learned."""
 
 
+_METRIC = "log_perplexity"
 _ABREAST = 128
 """Streams that are read in lockstep."""
 
@@ -109,6 +111,11 @@ def fit(
     **options: float,
 ) -> FitResult:
     """Train the adapter's combiner to minimise -log P(y), and keep its best epoch.
+
+    An adapter in the default form (``combiner=None``) has no combiner to train. What it learns here
+    is how new streams begin: with the weights that the recorded users ended with, with what known
+    labels looked like to them, or with both. It keeps what it had unless one of these is better on
+    the streams that are held out, by more than chance.
 
     Memory contents are constants of the gradient; the model is frozen unless ``train_model``.
     Streams are replayed step by step, but with a combiner of kind ``stream`` and ``margin=inf`` the
@@ -136,9 +143,15 @@ def fit(
         train the model again without a quarter of its streams, four times, and give these models
         here, each with the quarter it has not seen. They are given back as they came.
     options
-        Fields of :class:`FitOptions`.
+        Fields of :class:`FitOptions`; the default form has ``held_out``, then a third unless
+        another share is given, and ``seed``.
     """
     settings = FitOptions(**options)  # type: ignore[arg-type]
+    if adapter.online is not None:
+        asked = {*options} | ({"checkpoint"} if checkpoint else set())
+        _refuse_training(asked | ({"others"} if list(others) else set()))
+        share = options.get("held_out", HELD_OUT)
+        return _begin_better(adapter, sequences, validation, share, settings.seed, show)
     if not isinstance(adapter.combiner, Combiner):
         raise UnsupportedError(
             "theta is fixed, so there is nothing to fit; use Adapter(..., combiner=Combiner()), "
@@ -156,6 +169,31 @@ def fit(
             parts.append((other, list(streams)))
         trainer = _Trainer(adapter, settings, parts, valid)
         return trainer.run(None if checkpoint is None else Path(checkpoint), show)
+
+
+def _refuse_training(asked: set[str]) -> None:
+    """What belongs to a combiner means nothing for the default form."""
+    if senseless := sorted(asked - {"held_out", "seed"}):
+        raise UnsupportedError(
+            f"{', '.join(senseless)}: the default form has no combiner to train; leave this out, "
+            "or use Adapter(..., combiner=Combiner())"
+        )
+
+
+def _begin_better(
+    adapter: LMN,
+    sequences: Iterable[Recorded],
+    validation: Iterable[Recorded] | None,
+    share: float,
+    seed: int,
+    show: bool | None,
+) -> FitResult:
+    """Let new streams of the default form begin with what others ended with, if that is better."""
+    judged = judge_starts(adapter, lessons(adapter, sequences, validation, share, seed), show)
+    outcomes = [one.outcome for one in judged.starts]
+    best, losses = chosen(outcomes, _METRIC, GUARD), [one.mean(_METRIC) for one in outcomes]
+    adapter.online = judged.starts[best].start.online
+    return FitResult(losses[0], losses[best], losses[1:])
 
 
 class _Trainer:

@@ -31,6 +31,7 @@ LEAVES = {
     "docs/reference/command-line.md": ["datasets.json"],
     "README.md": ["model/card.md", "predictions.jsonl"],
     "paper/README.md": ["results/table2.jsonl", "results/report/index.html"],
+    "paper/docs/adapt.md": ["results/adapt.jsonl"],
 }
 """What its commands leave behind."""
 PUT_IN = {"demo": ["--quick"]}
@@ -41,6 +42,7 @@ NOT_RUN = {
     "pip install labelmem[demo]": INDEX,
     "pip install labelmem[logs]": INDEX,
     "pip install labelmem[fast]": INDEX,
+    "pip install labelmem-paper[adapt]": INDEX,
     "pip install labelmem-paper[ray]": INDEX,
     "pip install labelmem-paper[report]": INDEX,
     "pip install labelmem[transformers]": INDEX,

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from labelmem_paper.datasets import names
+from labelmem_paper.experiments.adapt.tasks import TASKS
 from labelmem_paper.experiments.kinds import contender
 from labelmem_paper.experiments.table import Table, load_table, merged, table_names
 
@@ -31,7 +32,7 @@ def pairs(table: Table, *wishes: object) -> list[tuple[str, str]]:
 def test_every_shipped_table_names_only_what_exists(name: str) -> None:
     table = load_table(name)
     assert {"paper", "smoke"} <= set(table.sizes)
-    assert set(table.datasets) <= set(names())
+    assert set(table.datasets) <= set(TASKS if table.task == "adapt" else names())
     for method in table.methods:
         contender(method, table.row(method).options, table.task)
     for dataset in (*table.published, *table.not_run):
@@ -123,6 +124,15 @@ def test_what_is_not_run_must_be_asked_for_by_name(tmp_path: Path) -> None:
 def test_a_mistyped_dataset_is_told(tmp_path: Path, part: str, where: str) -> None:
     with pytest.raises(ConfigError, match=f"{where} of mine speaks of the data set 'c'"):
         written(tmp_path, part)
+
+
+def test_some_datasets_may_be_kept_apart(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text("\n".join([HEAD, "apart=['b']", SIZE]))
+    assert load_table(str(path)).apart == ["b"]
+    path.write_text("\n".join([HEAD, "apart=['c']", SIZE]))
+    with pytest.raises(ConfigError, match="apart of mine speaks of the data set 'c'"):
+        load_table(str(path))
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,12 @@ def test_the_pages_show_what_is_recorded(page: str) -> None:
     assert updated(text, tables, datasets=False).stale == [], HINT
 
 
+def test_the_front_page_shows_what_is_recorded() -> None:
+    text = (ROOT.parent / "README.md").read_text(encoding="utf-8")
+    stale = updated(text, load_results(ROOT / "results"), datasets=False).stale
+    assert stale == [], "run `labelmem-paper report --readme ../README.md` and commit it"
+
+
 def test_main_and_more_are_all_of_a_table() -> None:
     for name in (table.name for table in load_results(ROOT / "results")):
         both = {f"{name}:main" in (ROOT / PAGES[0]).read_text("utf-8")}

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from labelmem.logit_memory.cells import Cells, Logits
 from labelmem.logit_memory.evidence import Evidence, gather
@@ -313,12 +314,13 @@ class User:
         value = votes.gather(1, kept).to(self.cells.vote.dtype)
         said = value.abs() > _SAID
         said[:, 0] = True
-        about = slot[:, None].repeat(1, self.options.votes)
-        vote = self.cells.vote.new_zeros(about.shape)
-        for i, j in said.nonzero().tolist():
-            about[i, j] = self._slot(int(evidence.label[kept[i, j]]))
-            vote[i, j] = value[i, j]
-        self.cells.vote_anew(cells, about, vote)
+        slots = len(evidence.met)
+        for i, j in ((kept >= slots) & said).nonzero().tolist():  # voted about for the first time
+            kept[i, j] = self._slot(int(evidence.label[kept[i, j]]))
+        about = torch.where(said, kept, slot[:, None])
+        more = self.options.votes - kept.shape[1]
+        about = torch.cat([about, slot[:, None].expand(-1, more)], 1)
+        self.cells.vote_anew(cells, about, pad(value * said, (0, more)))
 
     # ---------------------------------------------------------------- files
 

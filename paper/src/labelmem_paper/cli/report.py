@@ -58,8 +58,8 @@ def report(
     the newest settings count.
 
     A result block of a README stands between <!-- results:table2 --> and <!-- /results:table2 -->;
-    table2:main has what matters most of a table, table2:more the rest; table1 is made from the data
-    sets, where they are here.
+    table2:main has what matters most of a table, table2:more the rest, adapt-summary one table of
+    adapt; table1 is made from the data sets, where they are here.
 
       labelmem-paper report --readme README.md --readme docs/results.md
 

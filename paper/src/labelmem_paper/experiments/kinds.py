@@ -12,7 +12,7 @@ from labelmem_paper.experiments.contender import Task, TaskContender
 
 __all__ = ["KINDS", "contender", "task_of"]
 
-KINDS = ("sequences", "images", "few-shot", "long-tail", "language")
+KINDS = ("sequences", "images", "few-shot", "long-tail", "language", "adapt")
 """Each is a package beside this file, with a module ``task`` and a package ``methods``."""
 
 

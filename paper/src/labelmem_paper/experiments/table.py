@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
@@ -99,6 +99,8 @@ class Table:
     """The paper's figures by data set, method and metric."""
     not_run: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """By data set and method, why there is no figure; only who names both gets the run."""
+    apart: Sequence[str] = ()
+    """The data sets that a report keeps apart: nobody looked at them while a method was made."""
 
     def row(self, method: str) -> Row:
         """What is said of a row; of most methods that is nothing.
@@ -236,6 +238,7 @@ def load_table(name: str) -> Table:
             options=raw.get("method", {}),
             published=raw.get("published", {}),
             not_run=raw.get("not_run", {}),
+            apart=raw.get("apart", ()),
         )
     except (tomllib.TOMLDecodeError, KeyError) as error:
         raise ConfigError(f"the table {name!r} cannot be read: {error!r}") from None
@@ -246,11 +249,13 @@ def load_table(name: str) -> Table:
 def _check_datasets(table: Table) -> None:
     """A data set with a mistake in its name would be passed over, and nobody would know."""
     known = {*table.datasets, *(one for s in table.sizes.values() for one in s.get("datasets", ()))}
-    said = {f"size.{size}": said.get("dataset", {}) for size, said in table.sizes.items()}
+    said: dict[str, Iterable[str]] = {
+        f"size.{size}": said.get("dataset", {}) for size, said in table.sizes.items()
+    }
     for method in table.options:
         row = table.row(method)
         said[f"method.{method}"] = [*row.dataset, *(row.datasets or ())]
-    said["not_run"] = table.not_run
+    said |= {"not_run": table.not_run, "apart": table.apart}
     for where, names in said.items():
         for name in names:
             if name not in known:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 __all__ = ["Metric", "metric_of"]
@@ -50,6 +50,14 @@ _METRICS = {
     "accuracy": _share("accuracy", "Share of labels that were predicted first."),
     "accuracy_new": _share("accuracy, new", "The same for labels the model was not trained on."),
     "accuracy_seen": _share("accuracy, seen", "The same for labels the model was trained on."),
+    "log_loss": Metric(
+        "log-loss", ".2f", ".2f", "low",
+        "Mean of -log P(true label) in nats, P not below 1e-10; lower is better.",
+    ),
+    "gain_known": Metric(
+        "gain, known", "+.1%", "+.1%", "high",
+        "Accuracy on known labels minus that of the model alone on the same steps.",
+    ),
     "floored": Metric(
         "floored", ".0f", ".0f", "low", "Labels that got less than the least probability counted."
     ),
@@ -63,11 +71,17 @@ def metric_of(name: str) -> Metric:
     --------
     >>> metric_of("mrr").title, metric_of("shot2").title, metric_of("accuracy_rare").title
     ('MRR', '2-shot accuracy', 'accuracy, rare')
+    >>> metric_of("few-new.accuracy").title
+    'few-new: accuracy'
     >>> metric_of("charm").best is None
     True
     """
     if name in _METRICS:
         return _METRICS[name]
+    if "." in name:
+        form, _, figure = name.partition(".")
+        found = metric_of(figure)
+        return replace(found, title=f"{form}: {found.title}")
     if name.startswith("shot") and name[4:].isdigit():
         shots = int(name[4:])
         return _share(f"{shots}-shot accuracy", f"Accuracy once a label was shown {shots} times.")

@@ -2,7 +2,8 @@
 
 A block stands between ``<!-- results:NAME -->`` and ``<!-- /results:NAME -->``; its name is that of
 a recorded table, or ``table1`` for the figures of the data sets themselves. ``NAME:main`` has what
-matters most of a table, ``NAME:more`` the rest.
+matters most of a table, ``NAME:more`` the rest; ``NAME-summary`` is the one table of a README that
+has room for no more.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ BLOCK = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 DATASETS = "table1"
+SUMMARY = "-summary"
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,8 @@ def updated(text: str, tables: Sequence[TableResults], datasets: bool = True) ->
 
 def _recorded(block: str, tables: Sequence[TableResults]) -> str:
     name, _, part = block.partition(":")
+    if name.endswith(SUMMARY):
+        name, part = name.removesuffix(SUMMARY), "summary"
     for table in tables:
         if table.name == name:
             return markdown_of(table, cast(Part, part or "all"))

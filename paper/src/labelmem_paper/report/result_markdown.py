@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
+from labelmem.errors import ConfigError
 from labelmem.render.tables import Table, to_markdown
+from labelmem_paper.report.adapt_summary import adapt_summary
+from labelmem_paper.report.adapt_tables import adapt_tables
 from labelmem_paper.report.result_ablation import ablation_of
 from labelmem_paper.report.result_grid import grid_of, printed_of
 from labelmem_paper.report.result_lead import lead_of
@@ -13,10 +16,12 @@ from labelmem_paper.report.result_speed import speed_of
 from labelmem_paper.report.result_tables import NOTE, caption_of, notes_of, table_of
 from labelmem_paper.report.results import DatasetResults, TableResults
 
-__all__ = ["Part", "full_markdown_of", "markdown_of"]
+__all__ = ["ADAPT", "Part", "full_markdown_of", "markdown_of"]
 
+ADAPT = "adapt"
+"""The kind of tables whose data sets are tasks: they are averaged, and have tables of their own."""
 
-Part = Literal["all", "main", "more"]
+Part = Literal["all", "main", "more", "summary"]
 
 
 def markdown_of(results: TableResults, part: Part = "all") -> str:
@@ -27,9 +32,11 @@ def markdown_of(results: TableResults, part: Part = "all") -> str:
     part
         ``main``: methods by data sets and the paper's figures, or the first table where there is
         one data set. ``more``: leads, costs, variants, other blocks, and how the runs were made.
+        ``summary``: one table with a row for each method, which only some tables have.
     """
-    one = len(results.table.datasets) == 1 and not results.only_ablation
-    main, more = _of_one(results) if one else _of_several(results)
+    if part == "summary":
+        return _with_words(_summary(results))
+    main, more = _parts(results)
     tables = {"main": main, "more": more, "all": [*main, *more]}[part]
     texts = [_with_words(table) for table in tables if table is not None]
     if part != "main":
@@ -40,6 +47,20 @@ def markdown_of(results: TableResults, part: Part = "all") -> str:
 
 
 Tables = list[Table | None]
+
+
+def _parts(results: TableResults) -> tuple[Tables, Tables]:
+    if results.table.task == ADAPT:
+        main, more = adapt_tables(results)
+        return [*main], [*more]
+    one = len(results.table.datasets) == 1 and not results.only_ablation
+    return _of_one(results) if one else _of_several(results)
+
+
+def _summary(results: TableResults) -> Table:
+    if results.table.task != ADAPT:
+        raise ConfigError(f"{results.name} has no summary; its parts are main and more")
+    return adapt_summary(results)
 
 
 def _of_several(results: TableResults) -> tuple[Tables, Tables]:

@@ -9,11 +9,13 @@ from importlib.util import find_spec
 
 from labelmem.render.page import Page
 from labelmem_paper.experiments.records import Record
+from labelmem_paper.report.adapt_tables import adapt_tables
 from labelmem_paper.report.metric import metric_of
 from labelmem_paper.report.picture_strips import add_strips
 from labelmem_paper.report.result_ablation import ablation_of
 from labelmem_paper.report.result_grid import grid_of, printed_of
 from labelmem_paper.report.result_lead import lead_of
+from labelmem_paper.report.result_markdown import ADAPT
 from labelmem_paper.report.result_parts import parts_of
 from labelmem_paper.report.result_plots import Drawing
 from labelmem_paper.report.result_speed import speed_of
@@ -62,6 +64,12 @@ def _lead(tables: Sequence[TableResults], records: Sequence[Record]) -> str:
 
 def _overview(page: Page, table: TableResults) -> None:
     """All data sets at a glance, and the variants of a method."""
+    if table.table.task == ADAPT:
+        page.section(f"{table.name}: overview")
+        for part in adapt_tables(table):
+            for averaged in part:
+                page.table(averaged, intervals=False)
+        return
     if len(table.datasets) > 1 and not table.only_ablation:
         page.section(f"{table.name}: overview")
         for one in (grid_of(table), lead_of(table), printed_of(table), speed_of(table)):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
 __all__ = ["FrozenTask", "Stream"]
 
@@ -23,6 +24,11 @@ class Stream:
 
     def __len__(self) -> int:
         return len(self.y)
+
+    def part(self, start: int, stop: int | None = None) -> Stream:
+        """The steps from ``start`` up to ``stop``."""
+        steps = slice(start, stop)
+        return Stream(self.h[steps], self.y[steps], self.truth[steps])
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,3 +51,13 @@ class FrozenTask:
     def labels(self) -> int:
         """The number L of labels that the head knows."""
         return len(self.weight)
+
+    def head(self) -> nn.Linear:
+        """The classifier as a layer of its own; it is not trained any further."""
+        labels, dim = self.weight.shape
+        layer = nn.Linear(dim, labels, bias=self.bias is not None)
+        with torch.no_grad():
+            layer.weight.copy_(self.weight)
+            if self.bias is not None:
+                layer.bias.copy_(self.bias)
+        return layer.requires_grad_(False)

@@ -1,0 +1,1 @@
+"""The methods around frozen heads, one file each, named after the method."""
