@@ -14,7 +14,7 @@ import numpy as np
 
 from labelmem.logit_memory import LogitMemoryOptions
 
-FEATURES = 8
+FEATURES = 9
 
 
 def softmax(x: np.ndarray) -> np.ndarray:
@@ -38,6 +38,8 @@ class Oracle:
         self.kappa, self.kappa_held = 0.15, 1.0
         self.noise, self.to_new, self.to_known = options.noise, options.caution, 0.0
         self.turn, self.made, self.next = 0, 0, 1.0
+        self.corrections: dict[int, np.ndarray] = {}
+        self.inverses: dict[int, tuple[np.ndarray, np.ndarray]] = {}
 
     # ------------------------------------------------------------ statistics
 
@@ -45,16 +47,16 @@ class Oracle:
     def labels(self) -> int:
         return self.L + len({y for _, y in self.shown if y >= self.L})
 
-    def variance(self) -> float:
-        keys = np.array([x for x, _ in self.shown])
-        mean = keys.mean(0)
-        return max(((keys - mean) ** 2).sum(1).mean(), 1e-6 * (mean**2).sum(), 1e-30)
-
     def inverse(self) -> tuple[np.ndarray, np.ndarray]:
         """A and the mean of all keys, from what had been shown when A was last made."""
+        if self.made not in self.inverses:
+            self.inverses[self.made] = self.inverse_anew()
+        return self.inverses[self.made]
+
+    def inverse_anew(self) -> tuple[np.ndarray, np.ndarray]:
         past = self.shown[: self.made]
         keys = np.array([x for x, _ in past])
-        d, n = keys.shape[1], len(past)
+        d = keys.shape[1]
         S, held = np.zeros((d, d)), 0
         for y in {y for _, y in past}:
             own = np.array([x for x, label in past if label == y])
@@ -63,7 +65,7 @@ class Oracle:
         if held < 1 or np.trace(S) <= 0:
             spread = ((keys - keys.mean(0)) ** 2).sum(1).mean()
             floor = max(spread, 1e-6 * (keys.mean(0) ** 2).sum(), 1e-30)
-            return np.eye(d) * (d / floor if n > 1 else 0.0), keys.mean(0)
+            return np.eye(d) * d / floor, keys.mean(0)
         C = S / held
         t, t2 = np.trace(C), (C * C).sum()
         spread = max(t2 - t * t / d, 1e-12 * t2)
@@ -81,12 +83,16 @@ class Oracle:
         u = pull * (np.mean(own, 0) - m)
         return float(self.kappa * (u @ A @ (x - m) - u @ A @ u / 2))
 
+    def trust(self) -> float:
+        held = len(self.shown) - len({y for _, y in self.shown})
+        return (held + 4) / (held + 20)
+
     # ------------------------------------------------------------ evidence
 
     def features(
         self, x: np.ndarray, z: np.ndarray, votes: dict[int, float], without: int | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """(K, 8) features of all labels there are, and their offsets."""
+        """(K, 9) features of all labels there are, and their offsets."""
         K, n = self.labels, len(self.shown)
         peak = np.mean(self.peaks) if self.peaks else z.max() - z.mean()
         tame = min(1.0, (math.log(self.L) + self.o.certainty) / max(peak, 1e-9))
@@ -108,7 +114,7 @@ class Oracle:
         old = sum(y < self.L for _, y in self.shown)
         for y in range(K):
             own = sum(label == y and i != without for i, (_, label) in enumerate(self.shown))
-            ahead = min(max(mean[y] - ground, -20.0), 20.0)
+            ahead = self.trust() * min(max(mean[y] - ground, -20.0), 20.0)
             before = 0.5 / self.labels + 0.5 * (y == choice)
             slotted = own or y in votes or y in row or y in self.slotted
             F[y] = (
@@ -120,6 +126,7 @@ class Oracle:
                 math.log(2 * own + 1),
                 self.o.strength * votes.get(y, 0.0),
                 math.log((row.get(y, 0.0) + before) / before) if slotted else 0.0,
+                self.corrections[y] @ (x - self.inverse()[1]) if y in self.corrections else 0.0,
             )
             if y >= self.L:
                 offset[y] = math.log((n - old + 0.5) / (old + 5) / new)
@@ -132,9 +139,13 @@ class Oracle:
     def heard(self, x: np.ndarray) -> dict[int, float]:
         """What the cells vote, by label."""
         votes: dict[int, float] = {}
+        if not self.cells:
+            return votes
+        A, m = self.inverse()
+        size = max(np.mean([(cell["x"] - m) @ A @ (cell["x"] - m) for cell in self.cells]), 1e-9)
         for cell in self.cells:
-            far = ((cell["x"] - x) ** 2).sum()
-            near = math.exp(-self.o.sharpness / 2 / self.variance() * far)
+            far = (cell["x"] - x) @ A @ (cell["x"] - x)
+            near = math.exp(-self.o.sharpness / 2 * far / size)
             for y, v in cell["votes"].items():
                 votes[y] = votes.get(y, 0.0) + near * v
         return votes
@@ -159,11 +170,8 @@ class Oracle:
             right = (1 - self.noise) * p[y]
             believed = right / (right + self.noise / K)
         self.be_careful(y, believed)
-        noise = self.noise
         if y < K:
             self.learn(y)
-            noise += (1 - believed - noise) / 100 + (self.o.noise - noise) * 0.1 / 100
-            self.noise = min(max(noise, 1e-4), 0.6)
         self.totals.append(math.log(np.exp(self.z).sum()))
         self.peaks.append(float(self.z.max() - self.z.mean()))
         if any(label == y for _, label in self.shown):
@@ -174,7 +182,7 @@ class Oracle:
         if n <= 8 or n >= self.next:
             self.made, self.next = n, int(1.5 * max(n, 8)) + 1
         sure = y < K and p[y] >= self.o.gate
-        self.revisit(None if sure else self.write(y))
+        self.replay(None if sure else self.write(y))
 
     def be_careful(self, y: int, believed: float) -> None:
         choice = int(self.z.argmax())
@@ -248,7 +256,7 @@ class Oracle:
     def own(self, i: int) -> int:
         return int(self.cells[i]["y"])
 
-    def revisit(self, written: int | None) -> None:
+    def replay(self, written: int | None) -> None:
         n = len(self.cells)
         if not n:
             return
@@ -257,14 +265,23 @@ class Oracle:
         self.turn = (self.turn + asked) % n
         theta = self.theta.copy()
         theta[6] = 1.0
-        changed = {}
+        changed, doubted = {}, []
+        A, m = self.inverse()
+        moves = {y: np.zeros(len(m)) for y in self.slotted}
         for i in sorted(cells):
             cell = self.cells[i]
             F, offset = self.features(cell["x"], cell["z"], self.heard(cell["x"]), cell["at"])
             f, y = F @ theta + offset, cell["y"]
             v = np.array([cell["votes"].get(k, 0.0) for k in range(len(f))])
-            right = (1 - self.noise) * softmax(f - self.o.strength * v)[y]
-            believed = max(right / (right + self.noise / self.labels), self.o.believed)
+            alone = softmax(f - self.o.strength * v)
+            right = (1 - self.noise) * alone[y]
+            believed = right / (right + self.noise / self.labels)
+            doubted.append(1 - believed)
+            believed = max(believed, self.o.believed)
+            across = A @ (cell["x"] - m)
+            across /= max(across @ (cell["x"] - m), 1e-9)
+            for k in moves:
+                moves[k] += self.o.rate * believed * ((k == y) - alone[k]) * across
             for _ in range(3):
                 step = (believed * ((np.arange(len(f)) == y) - softmax(f)) - v) / (
                     1 + self.o.strength / 2
@@ -274,5 +291,10 @@ class Oracle:
             size[y] = np.inf
             kept = np.argsort(-size, kind="stable")[: self.o.votes]
             changed[i] = {int(k): float(v[k]) for k in kept if k == y or abs(v[k]) > 1e-4}
+        for k, move in moves.items():
+            self.corrections[k] = self.o.kept * self.corrections.get(k, 0.0) + move
         for i, votes in changed.items():
             self.cells[i]["votes"] = votes
+        share = min(1.0, n / len(self.shown)) * np.mean(doubted)
+        change = share - self.noise + 0.1 * (self.o.noise - self.noise)
+        self.noise = min(max(self.noise + change / 100, 1e-4), 0.6)

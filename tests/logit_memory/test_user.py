@@ -41,7 +41,7 @@ def compare(options: LogitMemoryOptions, x: np.ndarray, W: np.ndarray, y: list[i
         user.observe(belief, label)
         width = max(width, label + 1)
         assert user.weights.theta.numpy() == pytest.approx(oracle.theta, abs=1e-5), f"step {t}"
-        cautions = user.caution_to(torch.tensor([True, False])).tolist()
+        cautions = user.caution.towards(torch.tensor([True, False])).tolist()
         assert cautions == pytest.approx([oracle.to_new, oracle.to_known], abs=1e-5), f"step {t}"
         assert user.noise == pytest.approx(oracle.noise, abs=1e-6), f"step {t}"
     assert len(user.cells) == len(oracle.cells)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 __all__ = ["Cells", "Logits"]
 
-EMPTY = -1
+_TINY = 1e-9
 
 
 @dataclass(frozen=True)
@@ -51,13 +51,15 @@ class Logits:
 class Cells:
     """Keys of examples, what the model said of them, their labels, and the votes of each cell.
 
-    The votes that a key x hears are ``sum exp(-sharpness / 2 |x - x_j|² / variance) v_j``: nothing
-    is normalised, so far from all cells there are none.
+    A key at x hears the votes ``sum exp(-sharpness / 2 |x - x_j|² / size²) v_j``, size² the mean
+    of ``|x_j|²``: nothing is normalised, so far from all cells there are none.
     """
 
     def __init__(self, dim: int, top: int, votes: int, like: Tensor) -> None:
         whole = {"dtype": torch.int64, "device": like.device}
         self.key = like.new_zeros(0, dim)
+        self.place = like.new_zeros(0, dim)
+        """(N, d) the keys where distances are measured."""
         self.slot = torch.zeros(0, **whole)  # type: ignore[call-overload]
         self.about = torch.zeros(0, votes, **whole)  # type: ignore[call-overload]
         """(N, v) the slots of the labels that a cell votes about."""
@@ -70,11 +72,12 @@ class Cells:
     def __len__(self) -> int:
         return len(self.key)
 
-    def kernel(self, x: Tensor, sharpness: float) -> Tensor:
-        """(J, N) how near the cells are to keys x (J, d); 1 at the same place."""
+    def kernel(self, place: Tensor, sharpness: float) -> Tensor:
+        """(J, N) how near the cells are to places (J, d); 1 at the same place."""
+        size = self.place.square().sum(1).mean().clamp(min=_TINY)
         # By differences: by products, keys at the same place would seem some way apart.
-        off = torch.cdist(x, self.key, compute_mode="donot_use_mm_for_euclid_dist")
-        return torch.exp(-sharpness * off.square())
+        off = torch.cdist(place, self.place, compute_mode="donot_use_mm_for_euclid_dist")
+        return torch.exp(-sharpness / 2 * off.square() / size)
 
     def votes(self, kernel: Tensor, slots: int) -> Tensor:
         """(J, m) the votes heard for each slot."""
@@ -86,20 +89,21 @@ class Cells:
         """What the model said of some cells."""
         return Logits(self.label[cells], self.value[cells], self.rest[cells], self.total[cells])
 
-    def write(self, x: Tensor, slot: int, said: Logits, capacity: int) -> int:
-        """Remember an example without a vote, and give its place."""
+    def write(self, x: Tensor, place: Tensor, slot: int, said: Logits, capacity: int) -> int:
+        """Remember an example (d,) that lies at a place (d,), without a vote; give its number."""
         new = {
             "key": x,
+            "place": place,
             "slot": torch.tensor(slot, device=x.device),
             "about": self.about.new_full((self.about.shape[1],), slot),
             "vote": x.new_zeros(self.vote.shape[1]),
             **{name: value[0] for name, value in said.tensors().items()},
         }
-        place = len(self) if len(self) < capacity else int(self.vote[:, 0].abs().argmin())
+        number = len(self) if len(self) < capacity else int(self.vote[:, 0].abs().argmin())
         for name, value in new.items():
             old = getattr(self, name)  # never changed in place: a prediction may still look at it
-            setattr(self, name, torch.cat([old[:place], value[None], old[place + 1 :]]))
-        return place
+            setattr(self, name, torch.cat([old[:number], value[None], old[number + 1 :]]))
+        return number
 
     def vote_anew(self, cells: Tensor, about: Tensor, vote: Tensor) -> None:
         """Replace the votes of some cells."""

@@ -92,7 +92,7 @@ def gather(
     count = statistics.counts.to(x.dtype).expand(len(x), -1)
     if without is not None:
         count = (count - one_hot(without, m)).clamp(min=0)
-    ahead = _ahead(means, slots < known, known)
+    ahead = statistics.trust * _ahead(means, slots < known, known)
     surprise = -user.surprise(said.total)
     features = [
         torch.where(new, _mass(base, new, rest), base),  # a new label may take all of it
@@ -103,6 +103,7 @@ def gather(
         pad((2 * count + 1).log(), (0, more)),
         pad(user.options.strength * votes, (0, more)),
         pad(_rows(user, said, choice[:, :m], without), (0, more)),
+        pad(user.corrections.scores(x.double() - statistics.origin).to(x.dtype), (0, more)),
     ]
     offset = x.new_zeros(len(new), dtype=torch.float64)
     offset[new] = user.prior_of_new

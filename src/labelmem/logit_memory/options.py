@@ -6,11 +6,21 @@ from dataclasses import dataclass
 
 __all__ = ["FEATURES", "LogitMemoryOptions"]
 
-FEATURES = ("model", "choice", "new mean", "known mean", "surprise", "count", "votes", "row")
+FEATURES = (
+    "model",
+    "choice",
+    "new mean",
+    "known mean",
+    "surprise",
+    "count",
+    "votes",
+    "row",
+    "correction",
+)
 """What speaks for a label; see :mod:`labelmem.logit_memory.evidence`."""
 
-_START = (1.0, 0.0, 0.7, 0.0, 0.4, 0.0, 1.0, 0.3)
-_SPREAD = (0.5, 1.0, 0.5, 0.5, 1.0, 0.5, 0.5, 0.5)
+_START = (1.0, 0.0, 0.7, 0.0, 0.4, 0.0, 1.0, 0.3, 1.0)
+_SPREAD = (0.5, 1.0, 0.5, 0.5, 1.0, 0.5, 0.5, 0.5, 0.5)
 
 
 @dataclass(frozen=True)
@@ -29,10 +39,14 @@ class LogitMemoryOptions:
     """What is left after a step of what was learned about the weights."""
     strength: float = 16.0
     """Nats that a cell's vote of 1 moves a label at the cell itself."""
-    sharpness: float = 4.0
-    """The kernel is ``exp(-sharpness / 2 * distance² / variance)``."""
+    sharpness: float = 3.0
+    """The kernel is ``exp(-sharpness / 2 * distance² / size²)``, size² the mean of all cells'."""
     revisits: int = 5
-    """Cells whose votes are set anew after each label."""
+    """Cells that are replayed after each label: their votes are set anew, the rows corrected."""
+    rate: float = 0.3
+    """How much of its error a replayed cell corrects in the rows."""
+    kept: float = 0.999
+    """What is left of all corrections after a replay."""
     votes: int = 8
     """Labels that one cell speaks about."""
     top: int = 32
@@ -46,8 +60,8 @@ class LogitMemoryOptions:
     noise: float = 0.02
     """The share of wrong labels that is expected before the first label."""
     believed: float = 0.25
-    """A cell's label is believed at least so much, however unlikely it was."""
+    """A cell's label is believed at least so much, however unlikely it is."""
     caution: float = 1.5
     """Nats by which a new label must be ahead of the model's choice before any was revealed."""
-    harm: float = 0.015
+    harm: float = 0.012
     """The share of known labels that may be lost to new ones."""

@@ -15,6 +15,8 @@ _KAPPA, _STEEPEST, _KEPT = 0.15, 0.5, 0.998
 """Where kappa starts, the largest step of its logarithm, and what its curvature keeps."""
 _ROUNDING = 1e-6
 """Keys are taken to differ by at least so much of their mean square."""
+_DOUBTED, _RELIED = 4.0, 20.0
+"""The covariance counts as ``(n + 4) / (n + 20)`` after n examples of labels that came before."""
 _FAMILIAR, _FELT = 20, 100
 """The most examples that training counts as: of one label, and for the mean of all."""
 
@@ -41,8 +43,8 @@ class LabelStatistics:
         """(d,) the mean when A was last made; scores are relative to it."""
         self.scatter = like.new_zeros(dim, dim)
         """(d, d) sum of squares within labels."""
-        self.precision = like.new_zeros(dim, dim)
-        """(d, d) A."""
+        self.root = like.new_zeros(dim, dim)
+        """(d, d) R with A = R R': times R, the scatter within labels is the same all around."""
         # keys seen, those in the scatter, sum of squares about the mean, kappa and its curvature
         self.numbers = torch.tensor([0.0, 0.0, 0.0, _KAPPA, 1.0, 1.0], dtype=torch.float64)
 
@@ -63,6 +65,20 @@ class LabelStatistics:
         self.counts = torch.cat([self.counts, self.counts.new_zeros(1)])
         self.squares = torch.cat([self.squares, self.squares.new_zeros(1)])
 
+    @property
+    def trust(self) -> float:
+        """How far the covariance can be relied on, by the examples that it was made of."""
+        held = float(self.numbers[1])
+        return (held + _DOUBTED) / (held + _RELIED)
+
+    def placed(self, x: Tensor) -> Tensor:
+        """(J, d) keys x (J, d) where distances count in units of the scatter within labels."""
+        return (x - self.origin) @ self.root
+
+    def off_and_across(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """(J, d) keys relative to the origin, and the same times A."""
+        return x - self.origin, self.placed(x) @ self.root.T
+
     def scores(self, x: Tensor, without: Tensor | None = None) -> Tensor:
         """(J, m) scores at keys x (J, d); 0 for labels without examples.
 
@@ -71,12 +87,11 @@ class LabelStatistics:
         without
             (J,) the slot of the label that x itself is an example of: it is left out then.
         """
-        off = x - self.origin
-        near = off @ self.precision
+        off, across = self.off_and_across(x)
         count = self.counts.expand(len(x), -1)
-        along, square = near @ self._centred().T, self.squares.expand(len(x), -1)
+        along, square = across @ self._centred().T, self.squares.expand(len(x), -1)
         if without is not None:
-            at, own = without[:, None], (near * off).sum(1, keepdim=True)
+            at, own = without[:, None], (across * off).sum(1, keepdim=True)
             c, v, s = (values.gather(1, at) for values in (count, along, square))
             left = (c - 1).clamp(min=0)
             some = (left > 0.5).to(x.dtype)
@@ -98,8 +113,8 @@ class LabelStatistics:
         self.numbers[4] = held
         self.numbers[3] *= math.exp(step)
 
-    def add(self, x: Tensor, slot: int) -> None:
-        """One more example x (d,) of a label."""
+    def add(self, x: Tensor, slot: int) -> bool:
+        """One more example x (d,) of a label; whether all places have moved."""
         c = float(self.counts[slot])
         if c > 0:
             off = x - self.sums[slot] / c
@@ -114,9 +129,10 @@ class LabelStatistics:
         if self.seen <= _FIRST or self.seen >= float(self.numbers[5]):
             self.numbers[5] = int(_GROWTH * max(self.seen, _FIRST)) + 1
             self.refresh()
-        else:
-            u = self.sums[slot] / self.counts[slot] - self.origin
-            self.squares[slot] = u @ self.precision @ u
+            return True
+        mean = self.sums[slot] / self.counts[slot]
+        self.squares[slot] = self.placed(mean).square().sum()
+        return False
 
     def refresh(self) -> None:
         """Invert the covariance, shrunk as the oracle approximation says (OAS), and all squares."""
@@ -127,16 +143,16 @@ class LabelStatistics:
         covariance = self.scatter / max(held, 1.0)
         trace = float(covariance.trace())
         if held < 1 or trace <= 0:
-            self.precision = eye * (d / self.variance if self.seen > 1 else 0.0)
+            self.root = eye * math.sqrt(d / self.variance)
         else:
             square = float(covariance.square().sum())
             spread = max(square - trace * trace / d, 1e-12 * square)
             off = ((1 - 2 / d) * square + trace * trace) / ((held + 1 - 2 / d) * spread)
             share = min(1.0, off)
             ridge = (share + 1e-6) * trace / d
-            self.precision = torch.linalg.inv((1 - share) * covariance + ridge * eye)
-        u = self._centred()
-        self.squares = ((u @ self.precision) * u).sum(1)
+            lower = torch.linalg.cholesky((1 - share) * covariance + ridge * eye)
+            self.root = torch.linalg.solve_triangular(lower, eye, upper=False).T
+        self.squares = (self._centred() @ self.root).square().sum(1)
 
     def _centred(self) -> Tensor:
         """(m, d) means relative to the origin; 0 for labels without examples."""

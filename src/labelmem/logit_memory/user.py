@@ -9,9 +9,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
+from torch.nn.functional import one_hot, pad
 
+from labelmem.logit_memory.caution import Caution
 from labelmem.logit_memory.cells import Cells, Logits
+from labelmem.logit_memory.corrections import Corrections
 from labelmem.logit_memory.evidence import Evidence, gather
 from labelmem.logit_memory.options import FEATURES, LogitMemoryOptions
 from labelmem.logit_memory.statistics import LabelStatistics
@@ -23,22 +25,10 @@ _MIX = 100.0
 """Labels over which the share of wrong ones is averaged."""
 _PULL = 0.1
 """How much of that is what was expected before."""
-_SURE = 4.0
-"""Nats: a known label that is lost by more was not lost for want of caution."""
-_MOST = 6.0
-"""The most caution, in nats."""
-_MAY_SWAP = 0.003
-"""The share of known labels that may be lost to other known ones."""
-_RELIEF = 0.5
-"""How much a known label that was gained allows new ones."""
-_TO_NEW, _TO_KNOWN = 6, 8
-"""Where the cautions stand among the numbers."""
-_WRONG = 1.5
-"""How many of the known labels that seem lost are wrong labels, in expected ones."""
-_SOFT = 0.5
-"""Nats around the border where a label is lost in part."""
 _SAID = 1e-4
 """A vote that is smaller is not kept."""
+_LEAST, _LARGEST = 1e-4, 0.6
+"""The share of wrong labels stays between."""
 _EARLY = 5.0
 """Known labels that are taken to have been seen before the first."""
 
@@ -80,7 +70,7 @@ class Belief:
 
 
 class User:
-    """Statistics, cells, rows and weights of one stream."""
+    """Statistics, cells, corrections, rows, weights and caution of one stream."""
 
     def __init__(self, known: int, dim: int, options: LogitMemoryOptions, like: Tensor) -> None:
         self.known, self.options = known, options
@@ -88,13 +78,14 @@ class User:
         """(m,) the label of each slot."""
         self.statistics = LabelStatistics(dim, options.pseudo_count, like.double())
         self.cells = Cells(dim, min(options.top, known), options.votes, like)
+        self.corrections = Corrections(dim, options.rate, options.kept, like.double())
         self.weights = Weights(options.start, options.spread)
+        self.caution = Caution(options.caution, options.harm)
         self.rows: dict[int, dict[int, float]] = {}
         """For each answer of the model, the slots of the labels that were true, and how often."""
         self._slots: dict[int, int] = {}
-        # labels: known, new; log-sums: sum, sum of squares; peaks; noise; caution to new labels;
-        # next to revisit; caution to known labels
-        first = [0.0, 0.0, 0.0, 0.0, 0.0, options.noise, options.caution, 0.0, 0.0]
+        # labels: known, new; log-sums: sum, sum of squares; peaks; noise; next to revisit
+        first = [0.0, 0.0, 0.0, 0.0, 0.0, options.noise, 0.0]
         self.numbers = torch.tensor(first, dtype=torch.float64)
 
     # ---------------------------------------------------------------- what is asked
@@ -113,11 +104,6 @@ class User:
     def noise(self) -> float:
         """The share of labels that are taken to be wrong."""
         return float(self.numbers[5])
-
-    def caution_to(self, new: Tensor) -> Tensor:
-        """(C,) nats by which candidates must be ahead of the model's choice."""
-        to_new, to_known = self.numbers[[_TO_NEW, _TO_KNOWN]].to(new.device)
-        return torch.where(new, to_new, to_known)
 
     @property
     def tame(self) -> float:
@@ -152,14 +138,14 @@ class User:
     def believe(self, x: Tensor, logits: Tensor, width: int) -> Belief:
         """Predict over ``width`` labels from a key x (1, d) and logits (1, L). Pure."""
         said = Logits.of(logits, self.options.top)
-        near = self._kernel(x)
+        near = self.cells.kernel(self._placed(x), self.options.sharpness)
         votes = self.cells.votes(near, len(self.slot_labels))
         peak = float(logits.max() - logits.mean())
         if not self.observed:
             self = self._that_saw(peak)
         evidence = gather(self, x, said, votes, logits)
         scores = evidence.scores(self.weights.theta)[0]
-        held = scores - self.caution_to(evidence.new)
+        held = scores - self.caution.towards(evidence.new)
         choice = evidence.column(int(said.label[0, 0]))
         held[choice] = scores[choice]
         row = torch.full((width,), -torch.inf, dtype=torch.float64, device=x.device)
@@ -187,8 +173,8 @@ class User:
         other.numbers[4] = peak
         return other
 
-    def _kernel(self, x: Tensor) -> Tensor:
-        return self.cells.kernel(x, self.options.sharpness / 2 / self.statistics.variance)
+    def _placed(self, x: Tensor) -> Tensor:
+        return self.statistics.placed(x.double()).to(x.dtype)
 
     # ---------------------------------------------------------------- what is learned
 
@@ -212,9 +198,6 @@ class User:
                 belief.labels,
                 self.options.forget,
             )
-            expected = noise + (1 - believed - noise) / _MIX
-            expected += (self.options.noise - noise) * _PULL / _MIX
-            self.numbers[5] = min(max(expected, 1e-4), 0.6)
         self.numbers[0 if label < self.known else 1] += 1
         total = float(belief.said.total)
         self.numbers[2:5] += torch.tensor([total, total * total, belief.peak])
@@ -222,9 +205,10 @@ class User:
         if slot < len(evidence.met) and evidence.met[slot]:
             self.statistics.calibrate(evidence.means[0], evidence.met, slot)
         self._remember_row(int(belief.said.label[0, 0]), slot)
-        self.statistics.add(belief.x[0].double(), slot)
+        if self.statistics.add(belief.x[0].double(), slot):
+            self.cells.place = self._placed(self.cells.key)
         sure = met and float(p[true]) >= self.options.gate
-        self._revisit([] if sure else [self._write(belief, slot)])
+        self._replay([] if sure else [self._write(belief, slot)])
 
     def prime(self, x: Tensor, labels: Tensor) -> None:
         """Begin with what the keys x (N, d) of training examples say of known labels (N,)."""
@@ -233,30 +217,15 @@ class User:
         self.statistics.prime(x.double(), torch.tensor([self._slots[y] for y in labels.tolist()]))
 
     def _be_careful(self, belief: Belief, label: int, believed: float) -> None:
-        """Trust the model's choice more where a label it knew was lost, else a little less.
-
-        There are two cautions: one towards new labels, one towards other known ones. Each is the
-        running sum of known labels lost, less those gained and those that may be lost. So in the
-        long run no more are lost than may be, or caution would grow without end.
-        """
+        """Let caution grow if the model's choice was right and almost lost; else a little less."""
         evidence = belief.evidence
-        choice, other, ahead = belief.rival()
-        kind = _TO_NEW if evidence.new[other] else _TO_KNOWN
-        gap = ahead - float(self.numbers[kind])
-        lost = 1 / (1 + math.exp(-min(max(gap / _SOFT, -30.0), 30.0)))
-        change = torch.zeros_like(self.numbers)
-        change[kind] -= _WRONG * self.noise / belief.labels * lost
+        choice, rival, lead = belief.rival()
+        truth = "new"
         if label < self.known:
-            change[_TO_NEW] -= self.options.harm
-            change[_TO_KNOWN] -= _MAY_SWAP
-            if evidence.column(label) == choice and gap < _SURE:
-                change[kind] += lost * believed
-            elif evidence.column(label) == other:
-                change[kind] -= lost
-                change[_TO_NEW] -= _RELIEF * lost
-        changed = (self.numbers + change).clamp(0.0, _MOST)
-        for one in (_TO_NEW, _TO_KNOWN):
-            self.numbers[one] = changed[one]
+            true = evidence.column(label)
+            truth = {choice: "choice", rival: "rival"}.get(true, "known")
+        wrong = self.noise / belief.labels
+        self.caution.learn(lead, bool(evidence.new[rival]), truth, believed, wrong)
 
     def _slot(self, label: int) -> int:
         """The slot of a label, a new one if it has none."""
@@ -264,6 +233,7 @@ class User:
             self._slots[label] = len(self.slot_labels)
             self.slot_labels = torch.cat([self.slot_labels, self.slot_labels.new_tensor([label])])
             self.statistics.open()
+            self.corrections.open()
         return self._slots[label]
 
     def _remember_row(self, answer: int, slot: int) -> None:
@@ -274,20 +244,25 @@ class User:
         row[slot] = row.get(slot, 0.0) + 1
 
     def _write(self, belief: Belief, slot: int) -> int:
-        return self.cells.write(belief.x[0], slot, belief.said, self.options.capacity)
+        place = self._placed(belief.x)[0]
+        return self.cells.write(belief.x[0], place, slot, belief.said, self.options.capacity)
 
-    def _revisit(self, written: list[int]) -> None:
-        """Set the votes of some cells to what would have put them right."""
-        n = len(self.cells)
-        if not n:
-            return
-        turn = int(self.numbers[7])
+    def _turn(self, written: list[int]) -> list[int]:
+        """The cells whose turn it is to be replayed, and those just written."""
+        n, turn = len(self.cells), int(self.numbers[6])
         asked = min(self.options.revisits, n)
-        cells = sorted({*written, *((turn + i) % n for i in range(asked))})
-        self.numbers[7] = (turn + asked) % n
+        self.numbers[6] = (turn + asked) % max(n, 1)
+        return sorted({*written, *((turn + i) % n for i in range(asked))})
+
+    def _replay(self, written: list[int]) -> None:
+        """Set the votes of some cells to what would have put them right, and correct the rows."""
+        cells = self._turn(written)
+        if not cells:
+            return
         at = torch.tensor(cells, device=self.slot_labels.device)
         x, said, slot = self.cells.key[at], self.cells.logits(at), self.cells.slot[at]
-        votes = self.cells.votes(self._kernel(x), len(self.slot_labels))
+        near = self.cells.kernel(self.cells.place[at], self.options.sharpness)
+        votes = self.cells.votes(near, len(self.slot_labels))
         evidence = gather(self, x, said, votes, without=slot)
         theta = self.weights.theta.clone()
         theta[FEATURES.index("votes")] = 1.0  # votes are set as if they counted in full
@@ -295,16 +270,30 @@ class User:
         own = torch.zeros_like(scores)
         own.scatter_add_(1, self.cells.about[at], self.cells.vote[at].double())
         strength, rows = self.options.strength, torch.arange(len(at), device=at.device)
-        alone = torch.softmax(scores - strength * own, 1)[rows, slot]
-        right = (1 - self.noise) * alone
+        alone = torch.softmax(scores - strength * own, 1)  # without what the cell itself says
+        right = (1 - self.noise) * alone[rows, slot]
         believed = right / (right + self.noise / self.labels)
+        self._estimate_noise(float(1 - believed.mean()))
         believed = believed.clamp(min=self.options.believed)[:, None]
+        error = believed * (one_hot(slot, alone.shape[1]) - alone)
+        off, across = self.statistics.off_and_across(x.double())
+        self.corrections.learn(off, across, error[:, : len(evidence.met)])
         for _ in range(3):
             wanted = -torch.softmax(scores, 1)
             wanted[rows, slot] += 1
             change = (believed * wanted - own) / (1 + strength / 2)
             own, scores = own + change, scores + strength * change
         self._store(at, slot, evidence, own[:, :-1])
+
+    def _estimate_noise(self, doubted: float) -> None:
+        """Average the share of wrong labels, given that among some cells.
+
+        What was learned since a cell was written tells whether its label was wrong, or the first of
+        many alike. Only what was unlikely is written, so the share among all labels is smaller.
+        """
+        written = min(1.0, len(self.cells) / max(self.observed, 1.0))
+        change = written * doubted - self.noise + _PULL * (self.options.noise - self.noise)
+        self.numbers[5] = min(max(self.noise + change / _MIX, _LEAST), _LARGEST)
 
     def _store(self, cells: Tensor, slot: Tensor, evidence: Evidence, votes: Tensor) -> None:
         """Keep the largest votes of some cells, that for their own label first."""
@@ -330,7 +319,9 @@ class User:
         parts: dict[str, Any] = {
             "statistics": self.statistics.tensors(),
             "cells": self.cells.tensors(),
+            "corrections": self.corrections.tensors(),
             "weights": self.weights.tensors(),
+            "caution": self.caution.tensors(),
         }
         named = {f"{part}.{k}": t for part, ts in parts.items() for k, t in ts.items()}
         return named | {
@@ -344,7 +335,9 @@ class User:
         holders = {
             "statistics": self.statistics,
             "cells": self.cells,
+            "corrections": self.corrections,
             "weights": self.weights,
+            "caution": self.caution,
         }
         for name, like in self.tensors().items():
             saved = tensors[name].to(like.device, copy=True)
