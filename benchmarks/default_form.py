@@ -1,4 +1,4 @@
-"""What a step of the default form costs, counted: operations and bytes, not seconds.
+"""What a step and a user of the default form cost, counted: operations and bytes, not seconds.
 
     python benchmarks/default_form.py --json results/default_form.json
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
-from labelmem import Adapter, MemoryConfig
+from labelmem import Adapter, MemoryConfig, Stream
 
 DIM, IN_MEMORY, WARM, COUNTED = 128, 100, 450, 10
 LABELS = (10, 1_000, 100_000)
@@ -53,6 +54,7 @@ def _is_view(func: Any) -> bool:
 def measure(labels: int, cells: int) -> dict[str, Any]:
     """Operations and bytes of a mean step, and of the head alone."""
     generator = torch.Generator().manual_seed(0)
+    torch.manual_seed(0)
     model = torch.nn.Linear(DIM, labels)
     known = min(labels, IN_MEMORY // 2)
     centres = torch.randn(known + IN_MEMORY // 2, DIM, generator=generator)
@@ -76,9 +78,17 @@ def measure(labels: int, cells: int) -> dict[str, Any]:
         "labels in memory": len(centres),
         "operations": counted.operations // COUNTED,
         "bytes": counted.bytes // COUNTED,
+        "saved": _size_of(stream),
         "head operations": head.operations,
         "head bytes": head.bytes,
     }
+
+
+def _size_of(stream: Stream) -> int:
+    """Bytes of its file."""
+    with tempfile.TemporaryDirectory() as folder:
+        stream.save(Path(folder) / "stream")
+        return (Path(folder) / "stream").stat().st_size
 
 
 def main() -> None:
@@ -86,13 +96,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    rows = [measure(labels, cells) for cells in (200, 400) for labels in LABELS]
-    print("| labels | cells | operations | head's | bytes | head's |\n|--:|--:|--:|--:|--:|--:|")
+    rows = [measure(labels, cells) for cells in (50, 200) for labels in LABELS]
+    print("| labels | cells | operations | head's | bytes | head's | file |")
+    print("|--:|--:|--:|--:|--:|--:|--:|")
     for row in rows:
         print(
             f"| {row['labels']:,} | {row['cells']} | {row['operations'] / 1e6:.2f} M "
             f"| {row['head operations'] / 1e6:.2f} M | {row['bytes'] / 1e6:.2f} MB "
-            f"| {row['head bytes'] / 1e6:.2f} MB |"
+            f"| {row['head bytes'] / 1e6:.2f} MB | {row['saved'] / 1e6:.2f} MB |"
         )
     if options.json:
         about = {"dim": DIM, "labels in memory": IN_MEMORY, "steps": COUNTED}

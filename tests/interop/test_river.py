@@ -167,11 +167,17 @@ def test_no_more_events_are_kept_than_the_window_holds() -> None:
         LabelMemClassifier(window=-3).learn_one({"x": 1.0}, 1)
 
 
-def test_around_a_model_it_is_a_stream_of_the_adapter() -> None:
-    memory = MemoryConfig(cells_per_label=2)
-    classifier = LabelMemClassifier(**AROUND, memory=memory, theta=0.3)
+@pytest.mark.parametrize(
+    ("memory", "theta"),
+    [(MemoryConfig(cells_per_label=2), 0.3), (None, None)],
+    ids=["LMN-fixed", "default"],
+)
+def test_around_a_model_it_is_a_stream_of_the_adapter(
+    memory: MemoryConfig | None, theta: float | None
+) -> None:
+    classifier = LabelMemClassifier(**AROUND, memory=memory, theta=theta)
     model, labels = AROUND["model"], AROUND["labels"]
-    stream = Adapter(model, labels=labels, memory=memory, combiner=0.3).stream()
+    stream = Adapter(model, labels=labels, memory=memory, combiner=theta).stream()
     x, ys = random_stream(4, 50, labels, ["new"])
     for t, y in enumerate(ys):
         event = dict(zip(reversed(NAMES), reversed(x[t].tolist()), strict=True))

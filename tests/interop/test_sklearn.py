@@ -51,7 +51,7 @@ def test_grid_search_over_composed_options() -> None:
 
 
 def test_clones_share_nothing_with_a_fitted_estimator() -> None:
-    fitted = LabelMemClassifier(Stateless(), memory=MemoryConfig(lam=2.0))
+    fitted = LabelMemClassifier(Stateless(), memory=MemoryConfig(lam=2.0), theta=0.5)
     fitted.fit(np.eye(3), [0, 1, 2])
     fresh = clone(fitted)
     assert fresh.memory == fitted.memory and fresh.model is not fitted.model
@@ -150,15 +150,21 @@ def test_a_refused_first_call_leaves_it_unfitted() -> None:
 # ---------------------------------------------------------------- around a model
 
 
+@pytest.mark.parametrize(
+    ("memory", "theta"),
+    [(MemoryConfig(cells_per_label=2), 0.3), (None, None)],
+    ids=["LMN-fixed", "default"],
+)
 @pytest.mark.parametrize("first", ["fit", "partial_fit"])
-def test_around_a_model_it_is_a_stream_of_the_adapter(first: str) -> None:
+def test_around_a_model_it_is_a_stream_of_the_adapter(
+    first: str, memory: MemoryConfig | None, theta: float | None
+) -> None:
     model, labels = Stateless(), ["a", "b", "c", "d"]
     x, ys = random_stream(5, 60, labels, ["e", "f"])
-    memory = MemoryConfig(cells_per_label=2)
-    classifier = LabelMemClassifier(model, labels=labels, memory=memory, theta=0.3)
+    classifier = LabelMemClassifier(model, labels=labels, memory=memory, theta=theta)
     announced: dict[str, Any] = {"classes": ["e", "f"]} if first == "partial_fit" else {}
     getattr(classifier, first)(x.numpy(), ys, **announced)
-    stream = Adapter(model, labels=labels, memory=memory, combiner=0.3).stream()
+    stream = Adapter(model, labels=labels, memory=memory, combiner=theta).stream()
     for row, y in zip(x, ys, strict=True):
         stream.predict(row)
         stream.observe(y)

@@ -103,7 +103,7 @@ def test_a_stream_of_texts_with_a_new_label_in_it(family: str) -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_padded_texts_are_as_each_alone(family: str) -> None:
     texts = [tokens(20, 3), tokens(21, 7), tokens(22, 5)]
-    with sequence_classifier(text_classifier(family), memory=MEMORY) as adapter:
+    with sequence_classifier(text_classifier(family), memory=MEMORY, combiner=0.5) as adapter:
         batch, alone = adapter.streams(3), [adapter.stream() for _ in range(3)]
         for _ in range(2):
             P = batch.predict(together(texts))

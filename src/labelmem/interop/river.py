@@ -50,9 +50,10 @@ class LabelMemClassifier(base.Classifier):
         Name of the model's last linear layer; None finds it.
     memory
         How the memory reads, writes and forgets; None takes what suits:
-        :data:`labelmem.interop.together.TOGETHER` without a model, the paper's defaults with one.
+        :data:`labelmem.interop.together.TOGETHER` without a model, the adapter's defaults with one.
     theta
-        With a model: the weight of the memory.
+        With a model: the fixed weight of the memory (LMN-fixed). None is the default form of
+        :class:`labelmem.Adapter`, which learns how far to believe the memory.
     window
         Without a model: how many of the last events are kept; 0 leaves it all to the memory.
 
@@ -77,7 +78,7 @@ class LabelMemClassifier(base.Classifier):
         labels: Sequence[Hashable] | None = None,
         head: str | None = None,
         memory: MemoryConfig | None = None,
-        theta: float = 0.5,
+        theta: float | None = None,
         window: int = 1000,
     ) -> None:
         self.model = model

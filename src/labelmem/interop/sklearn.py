@@ -64,12 +64,13 @@ class LabelMemClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
     training
         Without a model: how to train it; its seed gives way to ``random_state``.
     memory
-        How the memory reads, writes and forgets. None takes what suits: the paper's defaults around
-        your model, :data:`labelmem.interop.network.BESIDE` beside a trained network,
+        How the memory reads, writes and forgets. None takes what suits: the adapter's defaults
+        around your model, :data:`labelmem.interop.network.BESIDE` beside a trained network,
         :data:`labelmem.interop.together.TOGETHER` without one.
     theta
-        The weight of the memory beside a network; None is 0.5 around your model, and
-        :data:`labelmem.interop.network.THETA` beside a trained one.
+        The fixed weight of the memory beside a network (LMN-fixed). None is the default form of
+        :class:`labelmem.Adapter` around your model, which learns how far to believe the memory,
+        and :data:`labelmem.interop.network.THETA` beside a trained network.
     window
         Without a network: how many of the last rows are kept; 0 leaves it all to the memory.
     random_state
@@ -201,9 +202,8 @@ class LabelMemClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         return Worn(model, None, labels, self.memory or BESIDE, theta, key)
 
     def _begin_around(self, model: nn.Module) -> None:
-        theta = 0.5 if self.theta is None else self.theta
         # A copy: the parameters of an estimator are not its to change.
-        self.learner_ = Worn(copy.deepcopy(model), self.head, self.labels, self.memory, theta)
+        self.learner_ = Worn(copy.deepcopy(model), self.head, self.labels, self.memory, self.theta)
         self._announce(self.learner_.adapter.known.names)
 
     def _start(self, classes: npt.ArrayLike | None) -> None:

@@ -49,3 +49,8 @@ def test_the_seed_decides() -> None:
     first, again, other = (rehearse(toy_task(), seed, RehearsalOptions()) for seed in (0, 0, 1))
     assert torch.equal(first.weight, again.weight)
     assert not torch.equal(first.weight, other.weight)
+
+
+def test_all_heads_have_as_many_labels() -> None:
+    small = RehearsalOptions(rows=10)  # so few that some labels are missing
+    assert len({rehearse(toy_task(), seed, small).labels for seed in range(8)}) == 1

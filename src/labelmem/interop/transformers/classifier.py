@@ -56,7 +56,7 @@ def sequence_classifier(
     head: str | nn.Module | None = None,
     labels: Iterable[Hashable] | None = None,
     memory: MemoryConfig | None = None,
-    combiner: float | Combiner = 0.5,
+    combiner: float | Combiner | None = None,
     **options: Any,
 ) -> Adapter:
     """Wrap a classifier of texts in an :class:`labelmem.Adapter`.
@@ -73,7 +73,7 @@ def sequence_classifier(
     labels
         Names of the logits; None takes ``model.config.id2label``.
     memory, combiner, options
-        As for the adapter.
+        As for the adapter: without a combiner, its default form.
 
     Examples
     --------

@@ -32,7 +32,7 @@ def rehearse(task: FrozenTask, seed: int, options: RehearsalOptions) -> FrozenTa
     A smaller head is trained on half of the examples of the other labels. Its streams show the
     other half, and all examples of the labels that it was not taught.
     """
-    h, y = _sample(task.train_h, task.train_y, options.rows, seed)
+    h, y = _sample(task.train_h, task.train_y, options.rows)
     labels = len(set(y.tolist()))
     dealt = deal(y.numpy(), labels - max(1, labels // 3), seed)
     made = linear_task(task.name, h, dealt, seed)
@@ -42,8 +42,9 @@ def rehearse(task: FrozenTask, seed: int, options: RehearsalOptions) -> FrozenTa
     return replace(made, streams={"rehearsal": [one.part(0, steps) for one in streams]})
 
 
-def _sample(h: Tensor, y: Tensor, most: int, seed: int) -> tuple[Tensor, Tensor]:
-    order = torch.randperm(len(y), generator=torch.Generator().manual_seed(seed))
+def _sample(h: Tensor, y: Tensor, most: int) -> tuple[Tensor, Tensor]:
+    """The same rows in every rehearsal, so that all heads have as many labels."""
+    order = torch.randperm(len(y), generator=torch.Generator().manual_seed(0))
     rows = order[:most].sort().values
     return h[rows], y[rows]
 
