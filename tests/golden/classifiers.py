@@ -65,7 +65,9 @@ RUNS: dict[str, Callable[[], Tensor]] = {
     "sklearn-window": lambda: _sklearn(window=12),
     "sklearn-memory": lambda: _sklearn(window=0, memory=MemoryConfig(lam=8.0, cells_per_label=3)),
     "sklearn-model": lambda: _sklearn(**_around(theta=0.7)),
-    "sklearn-shown": lambda: _sklearn_shown(**_around(memory=MemoryConfig(cells_per_label=2))),
+    "sklearn-shown": lambda: _sklearn_shown(
+        **_around(memory=MemoryConfig(cells_per_label=2), theta=0.5)
+    ),
     "river": lambda: _river(),
     "river-features": lambda: _river(vary=True, window=15),
     "river-memory": lambda: _river(window=0, memory=MemoryConfig(capacity=6, margin=2.0)),
