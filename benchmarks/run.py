@@ -90,8 +90,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--full", action="store_true", help="up to a million cells; takes minutes")
     parser.add_argument("--growth", type=Path, help="measure how a step grows, and draw it here")
-    parser.add_argument("--json", type=Path, default=Path("results/bench.json"))
+    parser.add_argument("--json", type=Path, help="results/bench.json with --full, else nothing")
     given = parser.parse_args()
+    target = given.json or (Path("results/bench.json") if given.full else None)
     torch.set_num_threads(1)
     rows = measured(given.full)
     table = Table("what", "microseconds", "ratio", "over")
@@ -120,8 +121,9 @@ def main() -> None:
         "parts": parts,
         "growth": grown,
     }
-    given.json.parent.mkdir(parents=True, exist_ok=True)
-    given.json.write_text(json.dumps(document, indent=2) + "\n")
+    if target is not None:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(json.dumps(document, indent=2) + "\n")
 
 
 if __name__ == "__main__":
