@@ -67,8 +67,8 @@ def test_a_loaded_stream_goes_on_bit_for_bit(kind: str, memory: str, tmp_path: P
 def same(kind: str, a: torch.Tensor, b: torch.Tensor) -> bool:
     """Bit for bit, but for the stream combiner's kernel.
 
-    In about one process in ten it rounds the last bit of a step differently, depending on where its
-    arrays lie, even for the same stream loaded twice.
+    In some processes it rounds the last bit of a step differently for the same stream loaded twice,
+    given the same bytes. Why is not known.
     """
     return torch.allclose(a, b, rtol=0, atol=1e-6) if kind == "stream" else torch.equal(a, b)
 
