@@ -59,18 +59,9 @@ def test_a_loaded_stream_goes_on_bit_for_bit(kind: str, memory: str, tmp_path: P
         loaded = made.load_stream(tmp_path / "stream")
         again = run(loaded, steps[t:])
         expected = run(made.load_stream(tmp_path / "stream"), steps[t:])
-        assert all(same(kind, a, b) for a, b in zip(again, expected, strict=True))
+        assert all(torch.equal(a, b) for a, b in zip(again, expected, strict=True))
         live_steps = run(live, steps[t : t + 3])
-        assert all(same(kind, a, b) for a, b in zip(live_steps, again, strict=False))
-
-
-def same(kind: str, a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Bit for bit, but for the stream combiner's kernel.
-
-    In some processes it rounds the last bit of a step differently for the same stream loaded twice,
-    given the same bytes. Why is not known.
-    """
-    return torch.allclose(a, b, rtol=0, atol=1e-6) if kind == "stream" else torch.equal(a, b)
+        assert all(torch.equal(a, b) for a, b in zip(live_steps, again, strict=False))
 
 
 @pytest.mark.parametrize("kind", ["fixed", "stream", "label"])

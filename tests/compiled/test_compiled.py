@@ -51,6 +51,17 @@ def test_exponentials_and_logarithms_lose_nothing_but_rounding() -> None:
     assert [float(compiled.exp(value)) for value in below] == [0, 0, 0]
 
 
+@pytest.mark.parametrize("size", [9, 17, 40, 61])
+def test_a_softmax_does_not_depend_on_where_its_arrays_lie(size: int) -> None:
+    x, found = drawn(size, size), set()
+    for gap in range(80):
+        room = np.zeros(2 * size + gap, np.float32)
+        room[:size] = x
+        top, beyond = compiled.softmax(room[:size], room[size + gap :])
+        found.add((top, beyond, room[size + gap :].tobytes()))
+    assert len(found) == 1
+
+
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("size", [1, 7, 300])
 def test_the_largest_of_any_sign(size: int, sign: int) -> None:

@@ -147,11 +147,12 @@ def largest(x: Any) -> np.float32:
 @kernel
 def softmax(x: Any, out: Any) -> tuple[np.float32, np.float32]:
     """Into ``out``, which may be ``x`` itself; the largest of x, and the log of the sum beyond."""
-    top, whole = largest(x), np.float32(0.0)
+    top = largest(x)
+    # The sum has a loop of its own. One that stores and sums runs on many lanes only if the two
+    # arrays lie far enough apart in memory, so that its rounding would depend on where they lie.
     for i in range(len(x)):
         out[i] = exp(x[i] - top)
-        whole += out[i]
-    inverse = np.float32(1.0) / whole
+    inverse = np.float32(1.0) / total(out)
     for i in range(len(x)):
         out[i] *= inverse
     return top, -np.float32(math.log(inverse))
