@@ -112,7 +112,7 @@ class Bench:
                 for plain, each in times.items():
                     each.append(self.timed(batch, plain))
             plain, fast = statistics.median(times[True]), statistics.median(times[False])
-            key = batch._state.memory.v.shape[2]
+            key = batch.tensors()["memory.v"].shape[2]
             rows.append({"method": name, "us": fast, "plain_us": plain, "key": key})
             del batch
         return rows

@@ -18,6 +18,8 @@ from toys import (
     Recurrent,
     Stateless,
     assert_same,
+    cells_in,
+    hooks_of,
     make_adapter,
     random_combiner,
     random_stream,
@@ -64,8 +66,7 @@ def test_a_thousand_steps_follow_the_oracle(name: str) -> None:
     adapter = Adapter(model(), labels="abcd", memory=memory, combiner=gate)
     x, ys = random_stream(11, 1000, "abcd", ["emu", ("place", 3), -1])
     stream, oracle = assert_follows_the_oracle(adapter, x, ys, 1e-5)
-    state = stream._state.memory
-    assert len(state) == len(oracle.lmn.memory.cells) > 4
+    assert cells_in(stream) == len(oracle.lmn.memory.cells) > 4
     assert oracle.lmn.labels == [*"abcd", "emu", ("place", 3), -1]
 
 
@@ -133,7 +134,7 @@ def test_a_key_takes_the_place_of_h_in_the_memory_alone() -> None:
         assert p.probs.tolist() == pytest.approx(list(expected["P"].values()), abs=1e-5)
         stream.observe(y)
         slow.observe(y)
-    assert stream._state.memory.dim == 4
+    assert stream.tensors()["memory.v"].shape[2] == 4
 
 
 def test_a_key_that_answers_nonsense_changes_nothing() -> None:
@@ -205,14 +206,14 @@ def test_closing_removes_the_hook_and_restores_every_mode() -> None:
     model.body.eval()
     adapter = Adapter(model)
     assert not any(module.training for module in model.modules())
-    assert len(model.head._forward_hooks) == 1
+    assert len(hooks_of(model)) == 1
     adapter.close()
     adapter.close()
-    assert not model.head._forward_hooks
+    assert not hooks_of(model)
     assert model.training and model.dropout.training and not model.body.training
     with Adapter(model) as adapter:
         assert not model.training
-    assert model.training and not model.head._forward_hooks
+    assert model.training and not hooks_of(model)
 
 
 def test_a_model_put_in_training_mode_still_predicts_in_eval_mode(kind: str) -> None:
@@ -241,7 +242,7 @@ def test_two_adapters_of_one_model_do_not_disturb_each_other() -> None:
     run(first.stream(), x, ys)
     first.close()
     assert torch.equal(run(second.stream(), x, ys)[-1], expected[-1])
-    assert len(model.head._forward_hooks) == 1
+    assert len(hooks_of(model)) == 1
 
 
 def test_an_adapter_that_cannot_be_made_leaves_the_model_alone() -> None:
@@ -256,7 +257,7 @@ def test_an_adapter_that_cannot_be_made_leaves_the_model_alone() -> None:
         model = Stateless().train()
         with pytest.raises((ValueError, TypeError)):
             Adapter(model, **options)
-        assert not model.head._forward_hooks, options
+        assert not hooks_of(model), options
         assert model.training and model.dropout.training, options
 
 

@@ -105,6 +105,25 @@ def test_what_waits_for_its_labels_can_be_looked_at() -> None:
     assert batch.last is None
 
 
+def test_what_is_remembered_can_be_looked_at_and_is_a_copy(adapter: Adapter) -> None:
+    batch, stream, x = adapter.streams(1), adapter.stream(), torch.ones(3)
+    for y in ("emu", 1):
+        batch.predict(x[None])
+        batch.observe([y])
+        stream.predict(x)
+        stream.observe(y)
+    with torch.inference_mode():
+        kept, expected = batch.tensors(), stream.tensors()
+    assert kept.keys() == expected.keys()
+    for name, tensor in kept.items():
+        torch.testing.assert_close(tensor, expected[name], rtol=0, atol=1e-5, msg=name)
+        assert not tensor.requires_grad and not tensor.is_inference()
+    before = batch.predict(x[None]).clone()
+    for tensor in kept.values():
+        tensor.zero_()
+    assert torch.equal(batch.predict(x[None]), before)
+
+
 def test_observe_needs_a_prediction_and_reset_forgets(adapter: Adapter) -> None:
     batch = adapter.streams(2)
     with pytest.raises(ObserveError, match="call predict"):

@@ -36,7 +36,7 @@ def test_shares_are_those_of_equations_2_to_5(kind: str) -> None:
 
 def compare_cells(why: object, oracle: OracleStream) -> None:
     """Nine cells at most, so all of them are told."""
-    memory, h = oracle.lmn.memory, oracle.lmn._step.h
+    memory, h = oracle.lmn.memory, oracle.lmn.latest.h
     scores = memory.read(h)
     expected = []
     for label in scores:

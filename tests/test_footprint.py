@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gc
 import tracemalloc
+import weakref
 from typing import Any
 
 import pytest
 import torch
 from torch import nn
-from toys import Stateless, nbytes, random_combiner
+from toys import Stateless, cells_in, nbytes, random_combiner
 
 from labelmem import Adapter, MemoryConfig, Stream
 
@@ -20,7 +21,7 @@ def write_cells(stream: Stream, cells: int, dim: int) -> None:
     for t in range(cells):
         stream.predict(x[t])
         stream.observe(1000 + t)
-    assert len(stream._state.memory) == cells
+    assert cells_in(stream) == cells
 
 
 def test_ten_thousand_streams_of_a_hundred_cells_stay_under_700_mb() -> None:
@@ -56,8 +57,7 @@ def test_a_lockstep_batch_costs_no_more() -> None:
     for t in range(100):
         batch.predict(torch.randn(50, 128, generator=generator))
         batch.observe([t] * 50)
-    cells = len(batch._state.memory)
-    assert cells > 50 * 80
+    assert cells_in(batch) > 50 * 80
     assert nbytes(batch) * 10_000 / 50 < 700e6
 
 
@@ -76,13 +76,15 @@ def test_a_stream_over_forty_thousand_labels_is_small(threshold: float | None) -
     for t in range(50):
         stream.predict(torch.randn(3, generator=generator))
         stream.observe(800 * t)
-    assert len(stream._state.memory) == 50
+    assert cells_in(stream) == 50
     assert nbytes(stream) < 200_000
-    assert sum(t.nbytes for t in stream.method.tensors(stream._state).values()) < 200_000
+    assert sum(t.nbytes for t in stream.tensors().values()) < 200_000
 
 
 def test_an_observed_prediction_is_not_kept() -> None:
     stream = Adapter(Stateless(labels=1000), combiner=0.5).stream()
-    stream.predict(torch.ones(3))
+    prediction = weakref.ref(stream.predict(torch.ones(3)))
+    assert prediction() is not None
     stream.observe(1)
-    assert stream._latest is None
+    gc.collect()
+    assert prediction() is None

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
-from toys import Stateless, make_adapter, random_combiner, random_stream, run
+from toys import Stateless, cells_in, make_adapter, random_combiner, random_stream, run
 
 from labelmem import Adapter, Combiner, MemoryConfig
 from labelmem.combining import View, gru
@@ -51,7 +51,8 @@ class SlowLook:
     """What the docstring names, label by label and in plain Python, from the raw cells."""
 
     def __init__(self, stream: Any, x: Tensor) -> None:
-        state, adapter = stream._state, stream.method
+        adapter = stream.method
+        state = adapter.restore(stream.tensors(), 1)
         memory = state.memory
         h, key, logits, _ = adapter.encode(x[None], state.recurrent, 1)
         r = torch.softmax(logits, -1)[0].tolist()
@@ -64,7 +65,8 @@ class SlowLook:
         scores = read.scores(len(self.r))[0].tolist()
         self.s = {y: scores[y] for y in self.cells}
         self.features = {y: self._label(memory, read, key[0], y) for y in self.cells}
-        self.signals = self._stream(state.combiner.past[0].tolist())
+        self.state = state.combiner
+        self.signals = self._stream(self.state.past[0].tolist())
 
     def _label(self, memory: Any, read: Any, key: Tensor, y: int) -> list[float]:
         cells = self.cells[y]
@@ -119,7 +121,8 @@ def spread(s: dict[int, float]) -> list[float]:
 
 def slow_step(combiner: StreamCombiner, stream: Any, x: Tensor) -> tuple[float, dict[int, float]]:
     """Theta, and s_y exp(f_y) label by label."""
-    look, state = SlowLook(stream, x), stream._state.combiner
+    look = SlowLook(stream, x)
+    state = look.state
     signals = torch.tensor(look.signals)
     score = {}
     for y, features in look.features.items():
@@ -154,7 +157,7 @@ def test_theta_and_scores_are_as_the_docstring_says(cells: int, sees_h: bool) ->
     with torch.no_grad():
         for t, y in enumerate(ys):
             p = stream.predict(x[t])
-            if len(stream._state.memory):
+            if cells_in(stream):
                 theta, expected = slow_step(combiner, stream, x[t])
                 assert p.memory_probs is not None and p.theta is not None
                 assert float(p.theta[0]) == pytest.approx(theta, abs=1e-5)
@@ -167,13 +170,14 @@ def test_it_remembers_how_labels_came() -> None:
     stream = Adapter(Stateless(), combiner=Combiner(kind="stream")).stream()
     for y, new, again in (("emu", 1.0, 0.0), ("emu", 0.0, 1.0), ("owl", 1.0, 0.0)):
         stream.predict(torch.ones(3))
-        before = stream._state.combiner.past[0].tolist()
+        before = stream.tensors()["combiner.past"][0].tolist()
         stream.observe(y)
-        past = stream._state.combiner.past[0].tolist()
+        kept = stream.tensors()
+        past = kept["combiner.past"][0].tolist()
         assert past[:3] == [before[0] + 1, new, 1.0]  # the model knows neither
         assert past[4] == pytest.approx(0.9 * before[4] + 0.1 * new)
         assert past[7] == pytest.approx(0.9 * before[7] + 0.1 * again)
-        assert stream._state.combiner.echo[0, 0] == again  # the only label in memory is the guess
+        assert kept["combiner.echo"][0, 0] == again  # the only label in memory is the guess
 
 
 def test_its_state_does_not_grow_with_the_labels() -> None:
@@ -193,7 +197,7 @@ def test_without_correction_only_theta_is_learned() -> None:
     a, b = adapter.stream(), plain.stream()
     for t, y in enumerate(ys):
         p, q = a.predict(x[t]), b.predict(x[t])
-        if len(a._state.memory) == len(b._state.memory) == 0:
+        if cells_in(a) == cells_in(b) == 0:
             assert p.memory_probs is not None and q.memory_probs is not None
             assert torch.equal(p.memory_probs, q.memory_probs)
         assert float(p.probs.sum()) == pytest.approx(1.0, abs=1e-6)
@@ -241,9 +245,10 @@ def test_what_it_is_blind_to_changes_nothing(group: str, margin: float) -> None:
         batch.predict(x[t].expand(2, -1))
         batch.observe([y, y])
     h = torch.ones(2, adapter.dim or 0)
-    read, state = batch._state.memory.read(h), batch._state.combiner
+    state = adapter.restore(batch.tensors(), 2)
+    read = state.memory.read(h)
     view = View(h, torch.full((2, 4), 0.25), read.spread(read.score, 4), read)
-    look = combiner.scaled(combiner.look(state.past, view))
+    look = combiner.scaled(combiner.look(state.combiner.past, view))
     of_labels, of_stream = blind_columns([group], 1)
     assert not look.features[..., of_labels].any() and not look.signals[..., of_stream].any()
     assert look.signals.any()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
-from toys import Recurrent, Stateless, random_combiner
+from toys import Recurrent, Stateless, hooks_of, random_combiner
 
 from labelmem import Adapter, Combiner, MemoryConfig
 from labelmem.errors import (
@@ -182,33 +182,20 @@ def test_the_seed_decides_everything() -> None:
 
 
 def test_an_interrupted_training_ends_as_if_it_had_not_been(tmp_path: Path) -> None:
-    straight = lmn()
-    whole = fit(straight, streams(12), checkpoint=tmp_path / "a", **FIT)
-
-    calls = 0
-
-    class KilledError(Exception):
-        pass
-
-    interrupted, path = lmn(), tmp_path / "b"
-    import labelmem.training as training
-
-    original = training._Trainer._validate
-
-    def dies_after_two(self: object) -> float:
-        nonlocal calls
-        calls += 1
-        if calls == 3:
-            raise KilledError
-        return original(self)  # type: ignore[arg-type]
-
+    straight, resumed, path = lmn(), lmn(), tmp_path / "b"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(training._Trainer, "_validate", dies_after_two)
-        with pytest.raises(KilledError):
-            fit(interrupted, streams(12), checkpoint=path, **FIT)
-    resumed = lmn()
-    again = fit(resumed, streams(12), checkpoint=path, **FIT)
-    assert again == whole
+        updates = steps_until_interrupt(patch, math.inf)
+        whole = fit(straight, streams(12), checkpoint=tmp_path / "a", **FIT)
+    an_epoch, left = divmod(updates[0], FIT["epochs"])
+    assert an_epoch > 1 and not left
+    with pytest.MonkeyPatch.context() as patch:
+        steps_until_interrupt(patch, 2 * an_epoch - 1)  # in the second of three
+        with pytest.raises(KeyboardInterrupt):
+            fit(lmn(), streams(12), checkpoint=path, **FIT)
+    with pytest.MonkeyPatch.context() as patch:
+        more = steps_until_interrupt(patch, math.inf)
+        again = fit(resumed, streams(12), checkpoint=path, **FIT)
+    assert again == whole and more == [2 * an_epoch]
     assert all(torch.equal(weights(resumed)[k], t) for k, t in weights(straight).items())
 
 
@@ -304,10 +291,7 @@ def test_streams_that_cannot_be_read_leave_the_adapter_as_it_was(learn_kernel: b
 
 def state_of(model: torch.nn.Module) -> list[Any]:
     """Mode and hooks of every module."""
-    return [
-        (module.training, len(module._forward_hooks), len(module._forward_pre_hooks))
-        for module in model.modules()
-    ]
+    return [(module.training, len(hooks_of(module))) for module in model.modules()]
 
 
 @pytest.mark.parametrize("kind", ["label", "stream"])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from types import FunctionType, ModuleType
 from typing import Any
 
 import torch
@@ -123,10 +125,9 @@ def random_stream(
 
 def snapshot(stream: Stream | StreamBatch) -> dict[str, Any]:
     """All that a stream remembers, copied."""
-    tensors = {k: t.clone() for k, t in stream.method.tensors(stream._state).items()}
     if isinstance(stream, Stream):
-        return {**tensors, "labels": stream.labels, "observed": stream.observed}
-    return {**tensors, "labels": [stream.labels(i) for i in range(len(stream))]}
+        return {**stream.tensors(), "labels": stream.labels, "observed": stream.observed}
+    return {**stream.tensors(), "labels": [stream.labels(i) for i in range(len(stream))]}
 
 
 def assert_same(a: dict[str, Any], b: dict[str, Any]) -> None:
@@ -155,10 +156,30 @@ def run(stream: Stream, x: Tensor, ys: Sequence[Any]) -> list[Tensor]:
     return probs
 
 
+def cells_in(stream: Stream | StreamBatch) -> int:
+    """How many cells the memories of all streams hold together."""
+    return int(stream.tensors()["memory.used"].sum())
+
+
 def nbytes(stream: Stream | StreamBatch) -> int:
-    """What the tensors of a state occupy, spare positions included."""
-    state = stream._state
-    held = {**vars(state.memory), **(vars(state.combiner) if state.combiner else {})}
-    tensors = [t for t in held.values() if isinstance(t, Tensor)]
-    storages = {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in tensors}
+    """What all tensors that a stream holds on to occupy, but for those of its method."""
+    seen, todo, storages = {id(stream.method)}, [stream], {}
+    while todo:
+        held = todo.pop()
+        if isinstance(held, Tensor):
+            storage = held.untyped_storage()  # whole, with positions that are spare
+            storages[storage.data_ptr()] = storage.nbytes()
+        elif id(held) not in seen and not isinstance(held, type | FunctionType | ModuleType):
+            seen.add(id(held))
+            todo += gc.get_referents(held)
     return sum(storages.values())
+
+
+def hooks_of(model: nn.Module) -> list[Any]:
+    """The forward hooks of a model and of its parts; torch has no public list of them."""
+    return [
+        hook
+        for module in model.modules()
+        for hooks in (module._forward_pre_hooks, module._forward_hooks)
+        for hook in hooks.values()
+    ]

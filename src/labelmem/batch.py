@@ -153,6 +153,22 @@ class StreamBatch:
         self.last = None
         return recorded
 
+    @torch.inference_mode(False)
+    def tensors(self) -> dict[str, Tensor]:
+        """All that the streams remember, by name: detached copies.
+
+        Examples
+        --------
+        >>> from labelmem import Adapter
+        >>> batch = Adapter(torch.nn.Linear(2, 2), labels=["cat", "dog"], combiner=0.5).streams(2)
+        >>> _ = batch.predict(torch.eye(2))
+        >>> batch.observe(["emu", "cat"], mask=[True, False])
+        >>> batch.tensors()["memory.used"]  # cells of each stream
+        tensor([1, 0])
+        """
+        held = self.method.tensors(self._state)
+        return {name: tensor.detach().clone() for name, tensor in held.items()}
+
     def reset(self) -> None:
         """Forget everything: all streams are as new."""
         try:

@@ -168,6 +168,22 @@ class Stream:
         self.space = LabelSpace(self.method.known)
         self.observed, self._latest = 0, None
 
+    @torch.inference_mode(False)
+    def tensors(self) -> dict[str, Tensor]:
+        """The tensors that :meth:`save` would write, by name: detached copies.
+
+        Examples
+        --------
+        >>> from labelmem import Adapter
+        >>> stream = Adapter(torch.nn.Linear(2, 2), labels=["cat", "dog"], combiner=0.5).stream()
+        >>> _ = stream.predict([1.0, 0.0])
+        >>> stream.observe("emu")
+        >>> stream.tensors()["memory.label"]  # of one cell: the third label
+        tensor([[2]])
+        """
+        held = self.method.tensors(self._state)
+        return {name: tensor.detach().clone() for name, tensor in held.items()}
+
     def save(self, path: str | Path) -> None:
         """Write the committed state to one file, atomically; a pending prediction is not part."""
         meta: dict[str, Any] = {

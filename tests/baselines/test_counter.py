@@ -74,12 +74,11 @@ def test_it_stays_sound_when_old_counts_have_faded_to_nothing() -> None:
 
 
 def test_state_grows_with_the_labels_met_not_with_those_there_are() -> None:
-    method = Counter(40_000)
-    batch = method.streams(3)
+    batch = Counter(40_000).streams(3)
     for y in (5, 39_999, 5):
         batch.predict(torch.zeros(3))
         batch.observe([y] * 3)
-    assert sum(t.numel() for t in method.tensors(batch._state).values()) == 3 * 2 * 2
+    assert sum(t.numel() for t in batch.tensors().values()) == 3 * 2 * 2
 
 
 def test_without_known_labels_the_counts_decide_alone() -> None:

@@ -189,13 +189,22 @@ def pictured(bias: bool = True) -> nn.Sequential:
     return model.double()
 
 
+def passes_of(model: nn.Module) -> list[Any]:
+    """One entry for each time that the model runs, for however many streams at once."""
+    passes: list[Any] = []
+    model.register_forward_pre_hook(lambda _, given: passes.append(given))
+    return passes
+
+
 @pytest.mark.parametrize("bias", [True, False], ids=["bias", "no bias"])
 def test_streams_together_are_streams_alone(bias: bool) -> None:
     generator = torch.Generator().manual_seed(0)
     x = torch.rand(6, 3, 1, 6, 6, generator=generator, dtype=torch.float64)
     ys = torch.randint(6, (6, 3), generator=generator)  # two of the labels are new
-    method = SGDAll(pictured(bias), options=SGDAllOptions(lr=0.3, decay=0.1))
-    together, alone = method.streams(3), [method.streams(1) for _ in range(3)]
+    options, model = SGDAllOptions(lr=0.3, decay=0.1), pictured(bias)
+    passes = passes_of(model)
+    together = SGDAll(model, options=options).streams(3)
+    alone = [SGDAll(pictured(bias), options=options).streams(1) for _ in range(3)]
     for t in range(6):
         probs = together.predict(x[t])
         for i, stream in enumerate(alone):
@@ -205,15 +214,15 @@ def test_streams_together_are_streams_alone(bias: bool) -> None:
             assert not probs[i, width:].any()
             stream.observe_ids(ys[t, i : i + 1])
         together.observe_ids(ys[t])
-    assert not method._one_by_one
+    assert len(passes) == 2 * 6
 
 
 def test_streams_of_a_model_without_a_state_are_batched() -> None:
-    method = SGDAll(Stateless())
-    batch = method.streams(2)
+    model = Stateless()
+    passes, batch = passes_of(model), SGDAll(model).streams(2)
     batch.predict(torch.ones(2, 3))
     batch.observe([0, 1])
-    assert not method._one_by_one
+    assert len(passes) == 2
 
 
 def test_pictures_of_another_size_are_refused() -> None:

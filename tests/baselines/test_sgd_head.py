@@ -77,10 +77,9 @@ def test_zero_and_repeated_inputs_are_no_trouble() -> None:
     x = torch.tensor([0.0, 1.0, 1.0, 2.0]).repeat(3)[:, None] * torch.tensor([1.0, 2.0, 3.0])
     ys = [0, 1, "new", 1, 0, "new", 2, 1, 0, 0, "new", 1]
     options = SGDHeadOptions(lr=0.3)
-    method = SGDHead(model, options=options)
-    stream = method.stream()
+    stream = SGDHead(model, options=options).stream()
     assert_close(run(stream, x, ys), oracle(model, x.double(), ys, options), 1e-10)
-    assert method.tensors(stream._state)["basis.0"].shape[1] == 1  # one direction was ever seen
+    assert stream.tensors()["basis.0"].shape[1] == 1  # one direction was ever seen
 
 
 def test_a_head_without_bias_stays_without() -> None:

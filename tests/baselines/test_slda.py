@@ -100,12 +100,11 @@ def test_the_inverse_stays_accurate_over_a_long_stream() -> None:
     mixing = torch.randn(8, 8, generator=generator) * torch.logspace(-2, 1, 8)
     x = torch.randn(1500, 8, generator=generator) @ mixing
     ys = torch.randint(3, (1500,), generator=generator).tolist()
-    method = SLDA(nn.Identity(), labels=())
-    stream = method.stream()
+    stream = SLDA(nn.Identity(), labels=()).stream()
     run(stream, x, ys)
     groups = grouped(x.double().numpy(), ys)
     exact = np.linalg.inv(np.eye(8) + scatter(groups))
-    inverse = method.tensors(stream._state)["inverse.0"][0].numpy()
+    inverse = stream.tensors()["inverse.0"][0].numpy()
     assert np.abs(inverse - exact).max() < 1e-8 * np.abs(exact).max()
 
 

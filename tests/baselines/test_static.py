@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import nn
-from toys import Recurrent, Stateless, random_stream, run
+from toys import Recurrent, Stateless, hooks_of, random_stream, run
 
 from labelmem.baselines.static import Static
 from labelmem.errors import ModelError, UnsupportedError
@@ -40,4 +40,4 @@ def test_closing_gives_the_model_back() -> None:
     model = Stateless().train()
     with Static(model) as method:
         assert not model.training and method.dim == 5
-    assert model.training and not model.head._forward_hooks
+    assert model.training and not hooks_of(model)

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from labelmem.baselines.counter import Counter
 from labelmem.baselines.knn import KNN
 from labelmem.checks import Trial, check_method, checks_for, run_check
+from labelmem.errors import ObserveError
 from labelmem.labels import LabelSpace
 from labelmem.online import OnlineMethod, Step
 from labelmem.stream import Prediction, Stream
@@ -121,9 +122,11 @@ class AcceptsAnything(Counter):
         def predict(self, x: Any) -> Prediction:
             return super().predict(tree_map(torch.nan_to_num, x))
 
-        def _to_observe(self, prediction: Prediction | None) -> Prediction:
-            self._latest = self._latest or super().predict(0)
-            return self._latest if prediction is None else prediction
+        def observe(self, y: Any, prediction: Prediction | None = None) -> None:
+            try:
+                super().observe(y, prediction)
+            except ObserveError:
+                super().observe(y, super().predict(0))
 
     def stream(self) -> Any:
         return self.Stream(self)
@@ -132,9 +135,11 @@ class AcceptsAnything(Counter):
 class KeepsBuffer(KNN):
     class Stream(Stream):
         def predict(self, x: Any) -> Prediction:
-            step = self.method.advance(self._state, x[None], len(self.space))
-            self._latest = Prediction(step, self.space, self, self.observed)
-            return self._latest
+            self.given = x
+            return super().predict(x)
+
+        def observe(self, y: Any, prediction: Prediction | None = None) -> None:
+            super().observe(y, prediction or super().predict(self.given))
 
     def __init__(self) -> None:
         super().__init__(nn.Identity(), labels=())

@@ -25,9 +25,10 @@ from labelmem.fast import plainly
 pytest.importorskip("numba")
 
 from labelmem import compiled
+from labelmem.compiled import grouped
 from labelmem.compiled import mix as compiled_mix
 from labelmem.compiled import write as compiled_write
-from labelmem.compiled.cells import CompiledCells, CompiledRead
+from labelmem.compiled.cells import CompiledRead
 from labelmem.compiled.grouped import GroupedRead
 from labelmem.compiled.label import missed_by
 
@@ -167,12 +168,11 @@ def test_a_copy_of_a_memory_is_a_memory_of_its_own() -> None:
     h = torch.from_numpy(drawn(1, 9, 1, DIM))
     for t, row in enumerate(h):
         memory.write(row, torch.tensor([t % 4]))
-    assert isinstance(memory._kept, CompiledCells)
-    other = copy.deepcopy(memory)
-    before = memory.read(h[0]).score.clone()
-    other.write(h[1], torch.tensor([0]))
     read = memory.read(h[0])
-    assert isinstance(read, CompiledRead) and torch.equal(read.score, before)
+    assert isinstance(read, CompiledRead)
+    before, other = read.score.clone(), copy.deepcopy(memory)
+    other.write(h[1], torch.tensor([0]))
+    assert torch.equal(memory.read(h[0]).score, before)
     assert not torch.equal(other.read(h[0]).score, before)
 
 
@@ -237,21 +237,29 @@ def test_what_was_read_stays_when_cells_are_written_another_way(cells: int) -> N
 @pytest.mark.parametrize("capacity", [None, 45])
 @pytest.mark.parametrize("lam", [5.0, 60.0])
 def test_labels_with_many_cells_beside_others(
-    lam: float, capacity: int | None, blocks: tuple[int, ...] | None
+    lam: float,
+    capacity: int | None,
+    blocks: tuple[int, ...] | None,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    crowds, read_crowded = [], grouped.read_crowded
+
+    def noted(crowd_of_cell: Any, *rest: Any) -> None:
+        crowds.append(1 + int(crowd_of_cell.max()))
+        read_crowded(crowd_of_cell, *rest)
+
+    monkeypatch.setattr(grouped, "read_crowded", noted)
     many = {"cells_per_label": None, "capacity": capacity, "evict": "oldest"}
     config = MemoryConfig(lam=lam, margin=50.0, **many)  # type: ignore[arg-type]
     short, long = (LabeledMemory(DIM, config, blocks=blocks, fast=fast) for fast in (True, False))
     h, wrong = torch.from_numpy(drawn(3, 160, 1, DIM)), torch.eye(99)[98:]
-    crowded, reads = 0, []
+    reads = []
     for t, row in enumerate(h):
         # Two labels get many cells; then others come, which at capacity take theirs away.
         y = torch.tensor([t % 2 if t < 38 or t % 15 == 0 else 2 + t % 60])
         reads.append((short.read(row), long.read(row)))
         assert torch.equal(short.write(row, y, wrong), long.write(row, y, wrong))
-        if short._grouped is not None:
-            crowded = max(crowded, len(short._grouped.groups.crowds))
-    assert crowded == (0 if blocks == (2, 1) else 2)
+    assert max(crowds, default=0) == (0 if blocks == (2, 1) else 2)
     for mine, theirs in reads:
         assert blocks == (2, 1) or isinstance(mine, GroupedRead) or not len(mine.label[0])
         for name in ("label", "alpha", "group", "age", "weight", "score", "strength", "cosine"):

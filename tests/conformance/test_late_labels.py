@@ -68,7 +68,7 @@ def test_late_labels_are_learned_as_by_the_oracle(form: Form) -> None:
     for what, t in schedule((x, y)):
         if what == "predict":
             expected = oracle.output(x[t])
-            pending[t] = oracle.lmn._step
+            pending[t] = oracle.lmn.latest
         else:
             oracle.observe_late(pending[t], x[t], y[t])
             expected = oracle.output(form.any_input)

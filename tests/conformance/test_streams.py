@@ -43,6 +43,15 @@ def test_files_hold_what_those_of_the_reference_hold(other_stream_way: Way, form
             torch.testing.assert_close(mine[name], x, rtol=1e-5, atol=form.atol, msg=name)
 
 
+def test_its_tensors_are_those_of_the_file_and_copies(stream_way: Way, form: Form) -> None:
+    stream = grown(stream_way, form)
+    kept, file = stream.tensors(), tensors(stream)
+    follow(stream, *form.recorded(75, 2))
+    assert kept.keys() == file.keys()
+    for name, x in file.items():
+        assert torch.equal(kept[name].cpu(), x), name
+
+
 def test_saved_at_every_step_it_continues_bit_for_bit(
     stream_way: Way, form: Form, tmp_path: Path
 ) -> None:

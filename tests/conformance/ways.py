@@ -50,7 +50,8 @@ def recording_on_cpu() -> Iterator[None]:
 
 def _can_record(build: Callable[[], Adapter]) -> bool:
     with recording_on_cpu():
-        return build().streams(2)._recorded is not None
+        adapter = build()
+        return adapter.places(adapter.initial_state(2)) is not None
 
 
 def _fits_one_stream(build: Callable[[], Adapter]) -> bool:

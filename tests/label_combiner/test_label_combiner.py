@@ -127,7 +127,7 @@ def test_sparse_is_the_documented_approximation(threshold: float) -> None:
     adapter = Adapter(Stateless().double(), memory=MemoryConfig(capacity=4), combiner=combiner)
     x, ys = random_stream(5, 80, range(4), ["emu", "owl"])
     stream, oracle = assert_follows_the_oracle(adapter, x.double(), ys, 1e-9)
-    ids = stream._state.combiner.ids
+    ids = stream.tensors()["combiner.ids"]
     active = {stream.space.find(label) for label in oracle.lmn.combiner.active}
     assert {int(i) for i in ids[0] if i >= 0} == active
 
@@ -155,7 +155,7 @@ def test_the_state_over_many_labels_is_small_with_a_threshold() -> None:
     stream = Adapter(model, combiner=combiner).stream()
     x, ys = random_stream(6, 50, range(0, labels, 800))
     run(stream, x, ys)
-    assert stream._state.combiner.ids.shape[1] < 400
+    assert stream.tensors()["combiner.ids"].shape[1] < 400
     assert nbytes(stream) < 200_000
 
 

@@ -48,7 +48,7 @@ class OracleLMN:
         self.combiner = combiner
         self.t = 0  # observations so far
         self.wrote = ""  # what the latest observation did to the memory
-        self._step: _Step | None = None
+        self.latest: _Step | None = None
 
     def predict(
         self, h: Sequence[float], r: Mapping[Label, float] | None
@@ -67,12 +67,12 @@ class OracleLMN:
             known = {label: r.get(label, 0.0) for label in self.labels}
             theta = self._theta(h)
             P = mix(known, s, theta) if read else dict(known)
-        self._step = _Step([float(x) for x in h], known, s, P)
+        self.latest = _Step([float(x) for x in h], known, s, P)
         return {"P": dict(P), "s": dict(s), "theta": theta}
 
     def observe(self, y: Label) -> None:
         """The truth for the latest prediction."""
-        step = self._step
+        step = self.latest
         if step is None:
             raise RuntimeError("observe() has no prediction to belong to; call predict() first")
         if isinstance(self.combiner, OracleCombiner) and step.r is not None:
@@ -81,7 +81,7 @@ class OracleLMN:
         if y not in self.labels:
             self.labels.append(y)
         self.t += 1
-        self._step = None
+        self.latest = None
 
     def _theta(self, h: Sequence[float]) -> dict[Label, float]:
         if isinstance(self.combiner, OracleCombiner):

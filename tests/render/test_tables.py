@@ -32,22 +32,22 @@ class Cells(HTMLParser):
         super().__init__()
         self.rows: list[list[str]] = []
         self.strong: list[str] = []
-        self._open: list[str] = []
+        self.open: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: object) -> None:
-        self._open.append(tag)
+        self.open.append(tag)
         if tag == "tr":
             self.rows.append([])
         elif tag in ("td", "th"):
             self.rows[-1].append("")
 
     def handle_endtag(self, tag: str) -> None:
-        assert self._open.pop() == tag
+        assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        if "tr" in self._open and "small" not in self._open:
+        if "tr" in self.open and "small" not in self.open:
             self.rows[-1][-1] += data
-            if "strong" in self._open:
+            if "strong" in self.open:
                 self.strong.append(data)
 
 
@@ -99,7 +99,7 @@ def test_html_holds_the_same_cells() -> None:
         ["d", "–", "0.50", "3"],
     ]
     assert cells.strong == ["75.0%", "0.50", "0.50"]
-    assert not cells._open
+    assert not cells.open
 
 
 def test_html_says_what_scrolls_and_names_its_rows() -> None:

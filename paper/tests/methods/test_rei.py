@@ -83,11 +83,13 @@ def test_training_sees_what_will_be_met_online() -> None:
 
 
 def test_an_unknown_label_teaches_nothing() -> None:
-    method = Rei(LABELS, ReiOptions(dim=6, vector=4, lr=0.5))
-    stream = method.stream()
-    stream.predict(None)
-    stream.observe("elsewhere")
-    assert not bool(stream._state.model[2].any())
+    stream, vectors = Rei(LABELS, ReiOptions(dim=6, vector=4, lr=0.5, decay=0.1)).stream(), []
+    for y in (3, "elsewhere", 3):
+        stream.predict(None)
+        stream.observe(y)
+        vectors.append(stream.tensors()["model.2"])
+    assert vectors[0].any() and torch.equal(vectors[0], vectors[1])
+    assert not torch.equal(vectors[1], vectors[2])
     assert stream.predict(None).probs[-1] == 0
 
 

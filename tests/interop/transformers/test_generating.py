@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -132,12 +133,12 @@ def test_with_the_memory_off_it_is_the_models_own_generate(
     torch.manual_seed(2)
     # The same cache, so that the same numbers come out.
     want = model.generate(torch.tensor([ids]), pad_token_id=0, **options)
-    with MemoryLM(model, memory=MEMORY, combiner=0.0 if off == "weightless" else 0.4) as lm:
+    memory = replace(MEMORY, margin=-1e9) if off == "empty" else MEMORY  # nothing is written
+    with MemoryLM(model, memory=memory, combiner=0.0 if off == "weightless" else 0.4) as lm:
         stream = lm.stream()
         stream.read(ids)
-        if off == "empty":
-            stream._one._state = lm.adapter.initial_state(1)
-        stream._one._context.forget_cache()
+        cells = len(state_of(stream)["memory.label"][0])  # which drops the cache, too
+        assert (cells == 0) == (off == "empty")
         torch.manual_seed(2)
         got = stream.generate(pad_token_id=0, **options)
     assert torch.equal(got.sequences, want.sequences)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from torch import Tensor
 from toys import filled, random_combiner
 
@@ -15,7 +17,7 @@ from labelmem import functional as F
 from labelmem.memory import LabeledMemory
 
 transformers = pytest.importorskip("transformers")
-from labelmem.interop.transformers import MemoryLM, TextStream, TextStreams  # noqa: E402
+from labelmem.interop.transformers import MemoryLM, TextStream  # noqa: E402
 
 V, DIM = 23, 8
 FAMILIES = ("gpt2", "llama")
@@ -58,11 +60,11 @@ def text(seed: int, length: int) -> list[int]:
     return torch.randint(0, V, (length,), generator=generator).tolist()
 
 
-def state_of(stream: TextStream | TextStreams) -> dict[str, Tensor]:
-    streams = stream._one if isinstance(stream, TextStream) else stream
-    tensors = streams.lm.adapter.tensors(streams._state)
-    rows = {f"ids{i}": row for i, row in enumerate(streams.ids)}
-    return {name: tensor.clone() for name, tensor in (tensors | rows).items()}
+def state_of(stream: TextStream) -> dict[str, Tensor]:
+    """Memory and text, as they are saved; the model's cache is dropped."""
+    with TemporaryDirectory() as folder:
+        stream.save(f"{folder}/stream")
+        return load_file(f"{folder}/stream")
 
 
 def assert_same_state(a: dict[str, Tensor], b: dict[str, Tensor]) -> None:
@@ -102,12 +104,13 @@ class SlowCombined:
     def __init__(self, lm: MemoryLM, ids: list[int]) -> None:
         stream = lm.stream()
         stream.read(ids)
-        self.lm, self.ids, self.state = lm, ids, stream._one._state
+        self.lm, self.ids, self.state = lm, ids, state_of(stream)
+        del self.state["text.ids"]
 
     @torch.no_grad()
     def log_probs(self, guessed: list[int]) -> Tensor:
         adapter = self.lm.adapter
-        state = adapter.restore(adapter.tensors(self.state), 1)
+        state = adapter.restore(self.state, 1)
         for t in range(len(guessed) + 1):
             seen = torch.tensor([self.ids + guessed[:t]])
             output = self.lm.model(seen, output_hidden_states=True)
