@@ -45,3 +45,23 @@ def test_a_table_and_what_guessing_gives(points: Path) -> None:
 def test_a_missing_array_is_one_line(points: Path) -> None:
     shown = call(points, "--labels", "class")
     assert shown.exit_code == 2 and "has no array class" in shown.stderr
+
+
+def test_known_examples_teach_a_head(points: Path, tmp_path: Path) -> None:
+    arrays = np.load(points)
+    old = arrays["labels"] < 2
+    known = tmp_path / "known.npz"
+    np.savez(known, embeddings=arrays["embeddings"][old], labels=arrays["labels"][old])
+    shown = call(points, "--known", known, "--users", "account", "--states", tmp_path / "kept")
+    assert shown.exit_code == 0, shown.output
+    assert "the head alone: " in shown.stdout and "known from" in shown.stderr
+    told = json.loads(call(points, "--known", known, "--json").stdout)
+    assert told["head_alone"] == pytest.approx(old.mean())
+    assert told["figures"]["accuracy"] > told["head_alone"]
+
+
+@pytest.mark.parametrize("option", ["--lam=3", "--cells=2", "--margin=1"])
+def test_options_of_the_memory_alone_do_not_go_with_known(points: Path, option: str) -> None:
+    assert call(points, option).exit_code == 0
+    shown = call(points, "--known", points, option)
+    assert shown.exit_code == 2 and "lam, cells and margin" in shown.stderr

@@ -49,6 +49,7 @@ def logs_and_embeddings(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     vectors = rng.normal(size=(40, 4)).astype(np.float32)
     labels, users = [list(rng.choice([*some], size=40)) for some in ("abc", "xy")]
     np.savez(folder / "intents.npz", embeddings=vectors, labels=np.array(labels))
+    np.savez(folder / "labelled.npz", embeddings=vectors[::2], labels=np.array(labels[::2]))
     columns = {"vector": vectors.tolist(), "folder": labels, "account": users}
     parquet.write_table(table(columns), folder / "mails.parquet")
     monkeypatch.setattr(fit_command, "recipe_for", lambda *_: SMALL)

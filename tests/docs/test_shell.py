@@ -26,7 +26,13 @@ STAGE: dict[str, Callable[[Path, pytest.MonkeyPatch], None]] = {
 }
 """What a page takes for granted."""
 LEAVES = {
-    "docs/how-to/log-file.md": ["model/card.md", "page.html", "predictions.jsonl", "memories"],
+    "docs/how-to/log-file.md": [
+        "model/card.md",
+        "page.html",
+        "predictions.jsonl",
+        "memories",
+        "desk",
+    ],
     "docs/index.md": ["report.html"],
     "docs/reference/command-line.md": ["datasets.json"],
     "README.md": ["model/card.md", "predictions.jsonl"],

@@ -23,7 +23,7 @@ COMMANDS = {
     "explain": "Say why an item is predicted for a user.",
     "inspect": "Show what is remembered of a user.",
     "forget": "Delete all that is kept of a user, and check that it is gone.",
-    "adapt-embeddings": "Classify embeddings of any encoder online, without a model.",
+    "adapt-embeddings": "Classify embeddings of any encoder online; you need no model.",
 }
 """What each command does. It is a function of that name (with ``_`` for ``-``) in the module of
 the same name, or in that of :data:`MODULES`."""

@@ -1,9 +1,9 @@
-"""``labelmem adapt-embeddings``: the labeled memory with any encoder, and no model at all."""
+"""``labelmem adapt-embeddings``: the labeled memory with any encoder and no model of yours."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -19,6 +19,9 @@ from labelmem.cli.shared import (
 
 __all__ = ["adapt_embeddings"]
 
+_USUAL: dict[str, Any] = {"lam": 10.0, "cells_per_label": 4, "margin": 1.0}
+"""The memory without a head."""
+
 
 def adapt_embeddings(
     file: Annotated[Path, typer.Argument(help="An npz or a Parquet file, rows in order of time.")],
@@ -27,6 +30,13 @@ def adapt_embeddings(
         Path | None,
         typer.Option(
             help="A folder for the memories, continued the next time.", show_default="not kept"
+        ),
+    ] = None,
+    known: Annotated[
+        Path | None,
+        typer.Option(
+            help="Labelled embeddings from before, in a file like it: those labels stay known.",
+            show_default="none",
         ),
     ] = None,
     embeddings: Annotated[
@@ -38,12 +48,19 @@ def adapt_embeddings(
         typer.Option(help="That of the users, one memory each.", show_default="one stream"),
     ] = None,
     lam: Annotated[
-        float, typer.Option(min=0, help="How sharply near embeddings are preferred.")
-    ] = 10.0,
-    cells: Annotated[int, typer.Option(min=1, help="Prototypes that a label may have.")] = 4,
+        float | None,
+        typer.Option(min=0, help="How sharply near embeddings are preferred.", show_default="10"),
+    ] = None,
+    cells: Annotated[
+        int | None,
+        typer.Option(min=1, help="Prototypes that a label may have.", show_default="4"),
+    ] = None,
     margin: Annotated[
-        float, typer.Option(help="Nats by which the truth must lead for nothing to be written.")
-    ] = 1.0,
+        float | None,
+        typer.Option(
+            help="Nats by which the truth must lead for nothing to be written.", show_default="1"
+        ),
+    ] = None,
     top: Annotated[int, typer.Option(min=1, help="Predictions written for each row.")] = 5,
     abandon: Abandon = False,
     skip_bad: SkipBad = False,
@@ -56,6 +73,12 @@ def adapt_embeddings(
 
       labelmem adapt-embeddings intents.npz --out predictions.jsonl
 
+    If you have labelled examples from before, give them with --known. They train a linear head, in
+    seconds, and streams begin with it: known labels are known from the first row on, and new ones
+    are learned beside them. --lam, --cells and --margin do not apply then.
+
+      labelmem adapt-embeddings intents.npz --known labelled.npz --states desk
+
       labelmem adapt-embeddings mails.parquet --embeddings vector --labels folder --users account
       --states memories
     """
@@ -65,12 +88,15 @@ def adapt_embeddings(
     from labelmem.targets import check_file
 
     check_file(out)
+    options = {"lam": lam, "cells_per_label": cells, "margin": margin}
+    given = {name: value for name, value in options.items() if value is not None}
     outcome = run(
         file,
         out,
         states,
+        known=known,
         columns=VectorColumns(embeddings, labels, users),
-        memory=MemoryConfig(lam=lam, cells_per_label=cells, margin=margin),
+        memory=None if known and not given else MemoryConfig(**_USUAL | given),
         policy=policy_of(skip_bad, False),
         top=top,
         abandon=abandon,
@@ -79,7 +105,7 @@ def adapt_embeddings(
     if as_json:
         return print_json(outcome)
     guesses = outcome.get("baselines", {}).items()
-    show_figures(
-        outcome,
-        *(f"guessing the label {name.replace('_', ' ')}: {p:.1%} right" for name, p in guesses),
-    )
+    others = {f"guessing the label {name.replace('_', ' ')}": p for name, p in guesses}
+    if "head_alone" in outcome:
+        others["the head alone"] = outcome["head_alone"]
+    show_figures(outcome, *(f"{name}: {p:.1%} right" for name, p in others.items()))

@@ -9,7 +9,7 @@ starts as the model alone with new labels beside it, and learns from the stream'
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,6 +48,20 @@ class LogitState:
         """The one stream ``n`` times over."""
         many = tree_map(lambda leaf: leaf.expand(n, *leaf.shape[1:]), self.recurrent)
         return LogitState(self.users * n, many, self.form)
+
+    def apart(self) -> list[LogitState]:
+        """Each stream by itself."""
+        return [
+            LogitState([user], tree_map(lambda leaf, i=i: leaf[i : i + 1], self.recurrent))
+            for i, user in enumerate(self.users)
+        ]
+
+    @staticmethod
+    def joined(streams: Sequence[LogitState]) -> LogitState:
+        """Streams side by side."""
+        recurrent = [stream.recurrent for stream in streams]
+        together = tree_map(lambda *leaves: torch.cat(leaves), *recurrent)
+        return LogitState([user for stream in streams for user in stream.users], together)
 
     def tensors(self) -> dict[str, Tensor]:
         """All of it, by name."""

@@ -12,6 +12,7 @@ from safetensors.torch import save as build_safetensors
 from torch import Tensor
 
 from labelmem.errors import CorruptFileError
+from labelmem.logit_memory import LogitState
 from labelmem.stepping import Stepping
 
 __all__ = ["pack", "unpack"]
@@ -22,12 +23,14 @@ _FREE = {"memory.label": -1}  # what stands in positions without a cell; 0 elsew
 
 def pack(method: Stepping[Any], state: Any) -> list[bytes]:
     """Each stream's state as bytes, without the padding beside longer ones."""
+    if isinstance(state, LogitState):
+        return [_built(method.tensors(one)) for one in state.apart()]
     tensors = {name: tensor.cpu() for name, tensor in method.tensors(state).items()}
     used = tensors[_USED].tolist()
     return [
-        build_safetensors(
+        _built(
             {
-                name: (tensor[i, :cells] if _has_cells(name, tensor) else tensor[i]).contiguous()
+                name: tensor[i, :cells] if _has_cells(name, tensor) else tensor[i]
                 for name, tensor in tensors.items()
             }
         )
@@ -52,9 +55,12 @@ def unpack(method: Stepping[Any], packed: Sequence[bytes | None]) -> Any:
     known = [row for row in rows if row is not None]
     if not known:
         return method.initial_state(len(rows))
-    empty = {
-        name: tensor[0].cpu() for name, tensor in method.tensors(method.initial_state(1)).items()
-    }
+    blank_state = method.initial_state(1)
+    if isinstance(blank_state, LogitState):
+        return LogitState.joined(
+            [blank_state if row is None else method.restore(row, 1) for row in rows]
+        )
+    empty = {name: tensor[0].cpu() for name, tensor in method.tensors(blank_state).items()}
     most = max(int(row[_USED]) for row in known)
     joined = {}
     for name, blank in empty.items():
@@ -75,6 +81,12 @@ def _padded(cells: Tensor, most: int, like: Tensor, fill: int) -> Tensor:
     if len(cells):
         whole[: len(cells)] = cells
     return whole
+
+
+def _built(tensors: dict[str, Tensor]) -> bytes:
+    # Copies: safetensors refuses tensors that share memory.
+    own = {name: tensor.cpu().contiguous().clone() for name, tensor in tensors.items()}
+    return build_safetensors(own)
 
 
 def _parsed(piece: bytes) -> dict[str, Tensor]:
