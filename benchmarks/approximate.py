@@ -32,8 +32,8 @@ from hidden_states import DIM, Exact, States, hidden_states, tensors_of
 from timing import take_turns
 
 from labelmem import LabeledMemory, MemoryConfig
-from labelmem.compiled.index import Cells
 from labelmem.config import IndexedMemoryConfig
+from labelmem.engines.numba.index import Cells
 from labelmem.index.centres import centres_of
 from labelmem.index.near import NearRead
 from labelmem.index.pool import Pool

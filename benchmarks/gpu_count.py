@@ -15,7 +15,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from labelmem import Adapter
-from labelmem.kernels.triton import INTERPRETED
+from labelmem.engines.triton.runtime import INTERPRETED
 from labelmem.lockstep import state as lockstep_state
 from labelmem.lockstep.recorded import RecordedLockstep
 

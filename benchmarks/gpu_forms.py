@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 
-from labelmem.kernels import label as kernels_label
-from labelmem.kernels import mix as kernels_mix
-from labelmem.kernels import past as kernels_past
+from labelmem.engines.triton import label as kernels_label
+from labelmem.engines.triton import mix as kernels_mix
+from labelmem.engines.triton import past as kernels_past
 
 Row = dict[str, Any]
 _TIMES = 20

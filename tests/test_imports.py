@@ -14,7 +14,7 @@ import labelmem
 HEAVY = ("torch", "numpy", "safetensors")
 EXTRAS = ("typer", "rich", "pooch", "sklearn", "river", "matplotlib", "ray", "pandas")
 PARTS = (
-    *("compiled", "index", "kernels", "lockstep", "memory"),
+    *("engines", "engines/numba", "engines/triton", "index", "lockstep", "memory"),
     *("models", "starting", "tuning", "unrolling"),
 )
 CORE = [
@@ -23,7 +23,7 @@ CORE = [
     if module.name in PARTS or (not module.ispkg and module.name != "__main__")
 ]
 CORE += [
-    f"{part}.{module.name}"
+    f"{part.replace('/', '.')}.{module.name}"
     for part in PARTS
     for module in pkgutil.iter_modules([f"{labelmem.__path__[0]}/{part}"])
 ]

@@ -2,7 +2,7 @@
 
 ``functional.py`` and the combiners are the reference; they work for any number of streams on any
 device. One stream on a CPU, in 32 bits, without gradients, goes through the kernels in
-``compiled/`` where numba is installed.
+``engines/numba/`` where numba is installed.
 """
 
 from __future__ import annotations
@@ -59,7 +59,9 @@ def compiled(narrow: bool) -> bool:
 @cache
 def _has_numba() -> bool:
     """Whether numba is installed and fits this numpy; only now is it imported."""
-    return find_spec("numba") is not None and import_module("labelmem.compiled").numba is not None
+    return (
+        find_spec("numba") is not None and import_module("labelmem.engines.numba").numba is not None
+    )
 
 
 def alone(h: Tensor) -> bool:

@@ -16,7 +16,7 @@ from labelmem.functional import normalise
 from labelmem.trust import believed
 
 if TYPE_CHECKING:
-    from labelmem.compiled.encode import TokenArrays
+    from labelmem.engines.numba.encode import TokenArrays
 
 __all__ = ["Hidden", "Joined", "Key", "RecentTokens"]
 
@@ -83,7 +83,7 @@ class Hidden(Key):
 
     def _of_one(self, h: Tensor) -> Tensor:
         """The same for one stream on a CPU."""
-        from labelmem.compiled.keys import scale
+        from labelmem.engines.numba.keys import scale
 
         key = torch.empty_like(h)
         scale(array(h)[0], self.share, array(key)[0])
@@ -204,7 +204,7 @@ class RecentTokens(Key):
 
     def _of_one(self, now: int, before: Array) -> tuple[Tensor, Tensor]:
         """The same for one stream on a CPU: its token now, and those before (last - 1,)."""
-        from labelmem.compiled.keys import token_key
+        from labelmem.engines.numba.keys import token_key
 
         most = max(now, *before.tolist()) if self.last > 1 else now
         tokens = np.empty(self.last, np.int64)
@@ -221,7 +221,7 @@ class RecentTokens(Key):
 
     def for_kernels(self, tokens: int) -> TokenArrays | None:
         """Directions of all of them."""
-        from labelmem.compiled.encode import TokenArrays
+        from labelmem.engines.numba.encode import TokenArrays
 
         if type(self) is not RecentTokens:
             return None

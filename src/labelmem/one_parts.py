@@ -7,9 +7,9 @@ from typing import cast
 from torch import Tensor
 
 from labelmem.backbone import Hooks
-from labelmem.compiled.combiner import cells_of, weights_of
-from labelmem.compiled.encode import HistoryArrays, TokenArrays, encode
-from labelmem.compiled.stream import remember, stream_step
+from labelmem.engines.numba.combiner import cells_of, weights_of
+from labelmem.engines.numba.encode import HistoryArrays, TokenArrays, encode
+from labelmem.engines.numba.stream import remember, stream_step
 from labelmem.keys import Key
 from labelmem.lmn import LMN
 from labelmem.stream_combiner import StreamCombiner

@@ -22,7 +22,7 @@ from labelmem.stream_combiner import RATES_32, StreamState
 from labelmem.trees import leaves, rebuild
 
 if TYPE_CHECKING:
-    from labelmem.compiled.stream import Cells
+    from labelmem.engines.numba.stream import Cells
     from labelmem.one_parts import Parts
 
 __all__ = ["OneStreamBatch", "one_stream"]

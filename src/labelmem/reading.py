@@ -8,8 +8,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from labelmem.engines.triton import fused
 from labelmem.errors import InputError
-from labelmem.kernels import fused
 
 __all__ = ["FADES", "LabelPast", "LoneRead", "MemoryRead"]
 
@@ -61,7 +61,7 @@ class MemoryRead:
     lone: ClassVar[bool] = False
     """Whether it is known that every cell is the only one of its label."""
     compiled: ClassVar[bool] = False
-    """Whether it was read by compiled kernels: :class:`labelmem.compiled.cells.CompiledRead`."""
+    """Whether it was read by compiled kernels."""
 
     @property
     def leads(self) -> Tensor:
@@ -82,7 +82,7 @@ class MemoryRead:
     def spread(self, values: Tensor, width: int) -> Tensor:
         """Values (n, K), zero but at leading cells, as (n, width): enough for all labels."""
         if self.lone and width and fused(values) and not values.requires_grad:
-            from labelmem.kernels.past import spread_many
+            from labelmem.engines.triton.past import spread_many
 
             return spread_many(self.label, values, width)
         empty = values.new_zeros(values.shape[0], width)

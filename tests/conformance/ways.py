@@ -114,7 +114,7 @@ class Way:
 REFERENCE = Way("reference", plainly)
 STREAM_WAYS = [
     REFERENCE,
-    Way("default", module="labelmem.compiled"),
+    Way("default", module="labelmem.engines.numba"),
     Way("in turns", in_turns, exact=False),
 ]
 WAYS = [

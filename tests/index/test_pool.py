@@ -16,8 +16,8 @@ from labelmem.index.near import NearRead
 
 pytest.importorskip("numba")
 
-from labelmem.compiled.index import Cells
-from labelmem.compiled.places import add_place, drop_place, place_of, table_of
+from labelmem.engines.numba.index import Cells
+from labelmem.engines.numba.places import add_place, drop_place, place_of, table_of
 from labelmem.index.pool import Pool
 
 DIM = 6

@@ -17,7 +17,7 @@ from labelmem.index.centres import centres_of
 from labelmem.index_config import IndexConfig
 
 if TYPE_CHECKING:
-    from labelmem.compiled.index import Cells
+    from labelmem.engines.numba.index import Cells
     from labelmem.index.pool import Pool
 
 __all__ = ["CellIndex"]
@@ -95,6 +95,6 @@ class CellIndex:
 
 def _arrays(cells: Mapping[str, Tensor]) -> Cells:
     """The memory's tensors as kernels see them."""
-    from labelmem.compiled.index import Cells
+    from labelmem.engines.numba.index import Cells
 
     return Cells(*(array(cells[name])[0] for name in Cells._fields))

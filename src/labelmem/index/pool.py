@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from torch import Tensor
 
-from labelmem.compiled.index import Cells, Lists, fill_rows, look, look_at, move
+from labelmem.engines.numba.index import Cells, Lists, fill_rows, look, look_at, move
 from labelmem.fast import Array
 from labelmem.index.centres import nearest
 
@@ -71,7 +71,7 @@ class Pool:
         return names[0], told[1]
 
     def read(self, h: Array, probes: int, lam: float, delta: float) -> tuple[Array, Array]:
-        """Eq. 2 and 3, each cell being the only one of its label: :func:`compiled_index.look`."""
+        """Eq. 2 and 3, each cell being the only one of its label: ``look``."""
         return look(h, probes, lam, delta, self.centres, self._lists)
 
     def read_there(self, h: Tensor, probes: int, lam: float, delta: float) -> tuple[Array, Array]:

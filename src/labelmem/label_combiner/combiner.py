@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from labelmem.combining import Combiner, CombinerState, CombinerStep, View, misses
+from labelmem.engines.triton import fused
 from labelmem.errors import ConfigError
 from labelmem.fast import Array, alone
-from labelmem.kernels import fused
 from labelmem.label_combiner import ways
 from labelmem.label_combiner.network import Network
 from labelmem.label_combiner.slots import activated, theta_of_labels

@@ -21,7 +21,7 @@ from labelmem.label_combiner.state import LabelState
 from labelmem.memory import MemoryRead
 
 if TYPE_CHECKING:  # numba is imported when the first stream takes a step
-    from labelmem.compiled.told import CompiledRead
+    from labelmem.engines.numba.told import CompiledRead
 
 __all__ = [
     "cell_many",
@@ -35,7 +35,7 @@ def cell_many(
     network: Network, mu: Tensor, r: Tensor, s: Tensor, shared: Tensor, out: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """The next states and theta of many streams on a GPU."""
-    from labelmem.kernels.label import label_step
+    from labelmem.engines.triton.label import label_step
 
     return label_step(mu, r, s, shared, network.cell_weights(), out)
 
@@ -50,8 +50,8 @@ def combine_compiled(
     out: Array,
 ) -> CombinerStep:
     """Eq. 1, a step and Eq. 5 of one stream on a CPU: P, theta, r, s are the rows of ``out``."""
-    from labelmem.compiled.combiner import label_weights
-    from labelmem.compiled.label import label_step
+    from labelmem.engines.numba.combiner import label_weights
+    from labelmem.engines.numba.label import label_step
 
     read = cast("CompiledRead", read)
     state = state.with_slots(1 + out.shape[1])
@@ -66,7 +66,7 @@ def combine_compiled(
 
 def missed_compiled(view: View, y: int) -> Tensor:
     """(1, 2) whether the best labels of r and s of one stream on a CPU missed ``y``."""
-    from labelmem.compiled.label import missed_by
+    from labelmem.engines.numba.label import missed_by
 
     return torch.tensor([[missed_by(row(scores), y) for scores in (view.r, view.s)]])
 
@@ -75,7 +75,7 @@ def observe_in_place(
     state: LabelState, step: CombinerStep, view: View, y: Tensor, mask: Tensor | None
 ) -> LabelState:
     """What is remembered of a recorded step whose mu lies in the spare room already."""
-    from labelmem.kernels.commit import keep_many
+    from labelmem.engines.triton.commit import keep_many
 
     seen = torch.ones_like(y, dtype=torch.bool) if mask is None else mask
     keep_many(seen, y, (view.r, view.s), (state.r, state.s), step.mu, state.mu, state.missed)

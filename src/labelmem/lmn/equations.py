@@ -15,9 +15,9 @@ from torch.nn.functional import pad
 from labelmem import functional as F
 from labelmem.around import AroundModel
 from labelmem.combiner import Combiner, CombinerStep, View
+from labelmem.engines.triton import fused
 from labelmem.errors import InputError, UnsupportedError
 from labelmem.kernel import Kernel
-from labelmem.kernels import fused
 from labelmem.keys import Key
 from labelmem.lmn import ways
 from labelmem.lmn.state import LMNState, LMNStep, Recurrent

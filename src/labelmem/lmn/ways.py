@@ -14,15 +14,15 @@ import torch
 from torch import Tensor
 
 from labelmem.combiner import Combiner, CombinerState, CombinerStep
+from labelmem.engines.triton import fused
 from labelmem.fast import alone, row, tensor
-from labelmem.kernels import fused
 from labelmem.lmn.state import Recurrent
 from labelmem.memory import MemoryRead
 from labelmem.trees import chosen, tree_map
 from labelmem.trust import believed, recording
 
 if TYPE_CHECKING:  # numba is imported when the first stream takes a step
-    from labelmem.compiled.told import CompiledRead
+    from labelmem.engines.numba.told import CompiledRead
 
 __all__ = [
     "combine_compiled",
@@ -61,7 +61,7 @@ def combine_compiled(
         assert state is not None
         combined = combiner.combine_one(state, row(h), row(logits), read, partition, out)
     else:
-        from labelmem.compiled.mix import mix_fixed
+        from labelmem.engines.numba.mix import mix_fixed
 
         known = (row(logits), read.told("label"), read.scores_of_cells)
         mix_fixed(*known, float(combiner), partition, out)
@@ -80,7 +80,7 @@ def softmax_checks(logits: Tensor | None) -> bool:
 
 def model_score_many(logits: Tensor, width: int) -> Tensor:
     """Eq. 1 for many streams on a GPU."""
-    from labelmem.kernels.mix import believed_by_model
+    from labelmem.engines.triton.mix import believed_by_model
 
     r, whole = believed_by_model(logits, width)
     if recording():
@@ -90,7 +90,7 @@ def model_score_many(logits: Tensor, width: int) -> Tensor:
 
 def mix_many(r: Tensor, s: Tensor, theta: Tensor, partition: bool) -> tuple[Tensor, Tensor]:
     """Eq. 5 for many streams on a GPU, and its two highest (n, 2)."""
-    from labelmem.kernels.mix import mixed
+    from labelmem.engines.triton.mix import mixed
 
     return mixed(r, s, theta, partition)
 

@@ -13,17 +13,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from labelmem.engines.triton import FUSED_MOST, fused
 from labelmem.fast import addressable, alone, compiled, row, tensor
 from labelmem.index.cell_index import CellIndex
 from labelmem.index.near import NearRead
-from labelmem.kernels import FUSED_MOST, fused
 from labelmem.memory.writes import WriteRules
 from labelmem.reading import LabelPast, LoneRead, MemoryRead
 from labelmem.trust import recording
 
 if TYPE_CHECKING:
-    from labelmem.compiled.cells import CompiledCells
-    from labelmem.compiled.grouped import GroupedCells
+    from labelmem.engines.numba.cells import CompiledCells
+    from labelmem.engines.numba.grouped import GroupedCells
 
 __all__ = ["ShortWays"]
 
@@ -95,8 +95,8 @@ class ShortWays(WriteRules):
 
     def _read_many(self, h: Tensor, lam: float, delta: float) -> MemoryRead:
         """The read of many streams on a GPU."""
-        from labelmem.kernels.memory import read_many
-        from labelmem.kernels.past import block_cosines, past_of
+        from labelmem.engines.triton.memory import read_many
+        from labelmem.engines.triton.past import block_cosines, past_of
 
         k, past = self._filled, None
         cells = self._cells() | {"used": self.used, "time": self.time}
@@ -127,7 +127,7 @@ class ShortWays(WriteRules):
         """The cells as compiled kernels see them."""
         known = self._kept
         if known is None or not known.are(self.v):
-            from labelmem.compiled.cells import CompiledCells
+            from labelmem.engines.numba.cells import CompiledCells
 
             own = (self.used, self.time, self.config, self._fades, self.blocks, known)
             known = self._kept = CompiledCells(self._cells(), *own)
@@ -137,7 +137,7 @@ class ShortWays(WriteRules):
         """The same where a label may own several."""
         known = self._grouped
         if known is None:
-            from labelmem.compiled.grouped import GroupedCells
+            from labelmem.engines.numba.grouped import GroupedCells
 
             known = self._grouped = GroupedCells(self._cells(), self.time, self._filled)
         elif known.tensor is not self.v:  # the memory has grown
@@ -186,7 +186,7 @@ class ShortWays(WriteRules):
         self, h: Tensor, y: Tensor, P: Tensor | None, seen: Tensor, highest: Tensor | None
     ) -> Tensor:
         """The same for many streams on a GPU."""
-        from labelmem.kernels.memory import write_many
+        from labelmem.engines.triton.memory import write_many
 
         if not recording():
             self._make_positions()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from labelmem.engines.triton import FUSED_MOST, fused
 from labelmem.fast import visible
-from labelmem.kernels import FUSED_MOST, fused
 
 __all__ = ["TokenEmbedding"]
 
@@ -54,7 +54,7 @@ class TokenEmbedding(nn.Module):
     def forward(self, tokens: Tensor) -> Tensor:
         """Vectors (..., dim) of tokens (...); a token beyond the start is an error of torch."""
         if self._fused(tokens):
-            from labelmem.kernels.encode import token_vectors
+            from labelmem.engines.triton.encode import token_vectors
 
             return token_vectors(tokens, self.weight, self.start, self.scale)
         at_start = tokens == self.labels

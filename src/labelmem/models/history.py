@@ -18,7 +18,7 @@ from labelmem.models.recurrent import SequenceModel, State
 from labelmem.models.sizes import check_dropout, check_sizes
 
 if TYPE_CHECKING:
-    from labelmem.compiled.encode import HistoryArrays
+    from labelmem.engines.numba.encode import HistoryArrays
 
 __all__ = ["HistoryModel", "decayed_sums"]
 

@@ -8,11 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from labelmem.engines.triton import FUSED_MOST, fused
 from labelmem.fast import alone, array, tensor, visible
-from labelmem.kernels import FUSED_MOST, fused
 
 if TYPE_CHECKING:
-    from labelmem.compiled.encode import HistoryArrays
+    from labelmem.engines.numba.encode import HistoryArrays
     from labelmem.models.history import HistoryModel
 
 __all__ = ["arrays_of", "kernel_step"]
@@ -31,7 +31,7 @@ def kernel_step(model: HistoryModel, x: Tensor, state: tuple[Tensor, ...]) -> St
     if x.shape != (len(state[0]),) or not visible(x, *state, table, mix):
         return None
     if fused(table, mix, model.decays, *state) and 0 < model.dim <= FUSED_MOST:
-        from labelmem.kernels.encode import history_step as step_many
+        from labelmem.engines.triton.encode import history_step as step_many
 
         weights = (table, model.decays, mix, model.norm, model.prior)
         h, sums, counts = step_many(x, *weights, *state)
@@ -41,7 +41,7 @@ def kernel_step(model: HistoryModel, x: Tensor, state: tuple[Tensor, ...]) -> St
     token = int(x)
     if not 0 <= token <= model.labels or state[0].shape[1:] != (len(mix), model.dim):
         return None
-    from labelmem.compiled.history import history_step as step_one
+    from labelmem.engines.numba.history import history_step as step_one
 
     before = (array(state[0])[0], array(state[1])[0])
     after = (np.empty_like(before[0]), np.empty_like(before[1]))
@@ -53,7 +53,7 @@ def kernel_step(model: HistoryModel, x: Tensor, state: tuple[Tensor, ...]) -> St
 
 def arrays_of(model: HistoryModel) -> HistoryArrays | None:
     """The model as kernels see it; None for one that they cannot step."""
-    from labelmem.compiled.encode import HistoryArrays
+    from labelmem.engines.numba.encode import HistoryArrays
 
     table, mix = model.embedding.weight, model.mix
     if not _simple(model) or model.head.weight is not table or model.training:

@@ -30,7 +30,7 @@ class OutputLayer(nn.Linear):
             return super().forward(h)  # where it does not fit, it says so
         if not visible(h, weight, bias):
             return super().forward(h)
-        from labelmem.compiled.history import outputs
+        from labelmem.engines.numba.history import outputs
 
         logits = torch.empty(1, len(bias))
         outputs(array(weight), array(bias), array(h)[0], logits.numpy()[0])

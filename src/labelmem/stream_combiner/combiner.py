@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from labelmem.combining import Combiner, CombinerState, CombinerStep, View, gru
+from labelmem.engines.triton import fused
 from labelmem.fast import Array, alone, array, tensor
-from labelmem.kernels import fused
 from labelmem.memory import MemoryRead
 from labelmem.stream_combiner import ways
 from labelmem.stream_combiner.network import Network
@@ -19,8 +19,8 @@ from labelmem.stream_combiner.state import PAST, StreamState, StreamStep, echo_o
 from labelmem.stream_look import FEATURES, SIGNALS, Look, blind_columns, look_at, slot_of
 
 if TYPE_CHECKING:  # numba is imported when the first stream takes a step
-    from labelmem.compiled.grouped import GroupedRead
-    from labelmem.compiled.told import CompiledRead
+    from labelmem.engines.numba.grouped import GroupedRead
+    from labelmem.engines.numba.told import CompiledRead
 
 __all__ = ["StreamCombiner"]
 
@@ -198,8 +198,8 @@ class StreamCombiner(Network, Combiner, kind="stream"):
         out: Array,
     ) -> StreamStep:
         """The same for one stream on a CPU, by a compiled kernel."""
-        from labelmem.compiled.combiner import cells_of, weights_of
-        from labelmem.compiled.stream import stream_step
+        from labelmem.engines.numba.combiner import cells_of, weights_of
+        from labelmem.engines.numba.stream import stream_step
 
         assert isinstance(state, StreamState)
         told = cast("CompiledRead | GroupedRead", read)

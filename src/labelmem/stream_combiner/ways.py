@@ -14,15 +14,15 @@ from labelmem.stream_combiner.state import PAST, RATES, RATES_32, StreamState, S
 from labelmem.trust import constant
 
 if TYPE_CHECKING:  # numba is imported when the first stream takes a step
-    from labelmem.compiled.grouped import GroupedRead
-    from labelmem.compiled.told import CompiledRead
+    from labelmem.engines.numba.grouped import GroupedRead
+    from labelmem.engines.numba.told import CompiledRead
 
 __all__ = ["forward_many", "observe_compiled", "observe_many"]
 
 
 def forward_many(network: Network, state: StreamState, view: View) -> StreamStep:
     """A step of many streams on a GPU."""
-    from labelmem.kernels.stream import decide_many
+    from labelmem.engines.triton.stream import decide_many
 
     weights = dict(network.named_parameters()) | dict(network.named_buffers())
     h = view.h if network.sees_h else None
@@ -37,7 +37,7 @@ def observe_many(
     state: StreamState, step: StreamStep, view: View, y: Tensor, mask: Tensor | None
 ) -> StreamState:
     """What many streams on a GPU remember of a step."""
-    from labelmem.kernels.remember import remember_many
+    from labelmem.engines.triton.remember import remember_many
 
     assert step.guess is not None and step.best is not None
     rates = constant(RATES, y.device, step.mu.dtype)
@@ -48,8 +48,8 @@ def observe_many(
 
 def observe_compiled(state: StreamState, step: StreamStep, view: View, y: int) -> StreamState:
     """What one stream on a CPU remembers of a step."""
-    from labelmem.compiled.combiner import cells_of
-    from labelmem.compiled.stream import remember
+    from labelmem.engines.numba.combiner import cells_of
+    from labelmem.engines.numba.stream import remember
 
     assert step.guess is not None
     read = cast("CompiledRead | GroupedRead", view.read)

@@ -15,8 +15,8 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from labelmem.combiner import LabelCombiner
+from labelmem.engines.triton import fused
 from labelmem.fast import compiled
-from labelmem.kernels import fused
 
 __all__ = ["thetas"]
 
@@ -64,14 +64,14 @@ def thetas(
 def _ways(combiner: LabelCombiner, mu: Tensor, shared: Tensor) -> Ways | None:
     """The kernels for these tensors, if there are any."""
     if combiner.hidden <= _UNITS and fused(shared, mu):
-        from labelmem.kernels import label_along as kernels_label_along
-        from labelmem.kernels import label_along_gradient as kernels_label_along_gradient
+        from labelmem.engines.triton import label_along as kernels_label_along
+        from labelmem.engines.triton import label_along_gradient as kernels_label_along_gradient
 
         return kernels_label_along.label_steps, kernels_label_along_gradient.label_steps_gradient
     narrow = {mu.dtype, shared.dtype} == {torch.float32}
     if mu.device.type == "cpu" and compiled(narrow):
-        from labelmem.compiled import label_along as compiled_label_along
-        from labelmem.compiled import label_along_gradient as compiled_label_along_gradient
+        from labelmem.engines.numba import label_along as compiled_label_along
+        from labelmem.engines.numba import label_along_gradient as compiled_label_along_gradient
 
         return compiled_label_along.label_steps, compiled_label_along_gradient.label_steps_gradient
     return None

@@ -1,0 +1,158 @@
+"""Numba, where it is installed, and the small functions that all kernels of one stream share.
+
+These modules do each part of a step in one call instead of dozens, in 32 bits. They
+are imported when the first stream takes a step, never before: see :func:`labelmem.fast.compiled`.
+Without numba the modules can still be imported, but nothing in them is compiled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+__all__ = ["copy", "dot", "exp", "fill", "kernel", "largest", "log", "softmax", "total"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+# Sums may be taken in any order and products fused: that is what lets them run on many lanes. NaN
+# and infinities keep their meaning.
+_SUMS = {"reassoc", "contract", "nsz"}
+
+try:
+    numba: Any = import_module("numba")
+except ImportError:  # not installed, or not made for this numpy
+    numba = None
+
+
+def kernel(function: F) -> F:
+    """Compile a function when it is first called; the result is kept beside the package.
+
+    Where no folder can be written to, it is compiled anew in each process.
+    """
+    if numba is None:
+        return function
+    options = {"fastmath": _SUMS, "error_model": "numpy"}
+    try:
+        made: F = numba.njit(cache=True, **options)(function)
+        # Numba compiles again if the function's own file changes. Kernels call each other across
+        # files, and an old one that calls a new one would read the wrong bytes.
+        made._cache._cache_file._source_stamp = _stamp()  # type: ignore[attr-defined]
+    except (RuntimeError, AttributeError):  # no folder to keep it in, or another numba
+        made = numba.njit(**options)(function)
+    return made
+
+
+@cache
+def _stamp() -> str:
+    """A fingerprint of all kernels, in this folder and below it."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+@kernel
+def exp(x: np.float32) -> np.float32:
+    """The exponential of x up to 88, within two units of the last place; 0 below -87.
+
+    Made of plain operations, so that a loop over it runs on many lanes.
+    """
+    inside = max(x, np.float32(-87.0))
+    whole = np.floor(inside * np.float32(1.44269504) + np.float32(0.5))
+    # log 2 in two parts: the first has few digits, so that its multiples are exact.
+    rest = (inside - whole * np.float32(0.693359375)) + whole * np.float32(2.12194440e-4)
+    p = np.float32(1.9875691e-4)
+    p = p * rest + np.float32(1.3981999e-3)
+    p = p * rest + np.float32(8.3334519e-3)
+    p = p * rest + np.float32(4.1665795e-2)
+    p = p * rest + np.float32(1.6666665e-1)
+    p = p * rest + np.float32(5.0000001e-1)
+    p = (p * rest * rest + rest) + np.float32(1.0)
+    power = np.int32((np.int32(whole) + np.int32(127)) << np.int32(23)).view(np.float32)
+    return p * power if x >= np.float32(-87.0) else np.float32(0.0)
+
+
+@kernel
+def log(x: np.float32) -> np.float32:
+    """The logarithm of an ordinary number above zero, within two units of the last place."""
+    bits = np.float32(x).view(np.int32)
+    # x is m 2^e with m in [sqrt(1/2), sqrt(2)).
+    e = (bits - np.int32(0x3F3504F3)) >> np.int32(23)
+    m = np.int32(bits - (e << np.int32(23))).view(np.float32) - np.float32(1.0)
+    power = np.float32(e)
+    square = m * m
+    p = np.float32(7.0376836e-2)
+    p = p * m + np.float32(-1.1514610e-1)
+    p = p * m + np.float32(1.1676998e-1)
+    p = p * m + np.float32(-1.2420140e-1)
+    p = p * m + np.float32(1.4249322e-1)
+    p = p * m + np.float32(-1.6668057e-1)
+    p = p * m + np.float32(2.0000714e-1)
+    p = p * m + np.float32(-2.4999993e-1)
+    p = p * m + np.float32(3.3333331e-1)
+    small = p * m * square - power * np.float32(2.12194440e-4) - np.float32(0.5) * square
+    return (m + small) + power * np.float32(0.693359375)
+
+
+@kernel
+def dot(a: Any, b: Any) -> np.float32:
+    """The product of two vectors."""
+    found = np.float32(0.0)
+    for i in range(len(a)):
+        found += a[i] * b[i]
+    return found
+
+
+@kernel
+def fill(x: Any, value: np.float32) -> None:
+    """Let all of ``x`` be ``value``: a loop compiles in less time than an assignment to a slice."""
+    for i in range(len(x)):
+        x[i] = value
+
+
+@kernel
+def copy(x: Any, out: Any) -> None:
+    """Copy a vector to the beginning of another."""
+    for i in range(len(x)):
+        out[i] = x[i]
+
+
+@kernel
+def total(x: Any) -> np.float32:
+    """The sum of a vector."""
+    found = np.float32(0.0)
+    for i in range(len(x)):
+        found += x[i]
+    return found
+
+
+@kernel
+def largest(x: Any) -> np.float32:
+    """The largest of a vector without NaN; minus infinity if it is empty."""
+    # As whole numbers, in the same order: only of these is a maximum taken on many lanes.
+    bits, most = x.view(np.int32), np.int32(0x7FFFFFFF)
+    found = np.int32(-0x7F800001)
+    for i in range(len(x)):
+        found = max(found, bits[i] ^ ((bits[i] >> np.int32(31)) & most))
+    return np.int32(found ^ ((found >> np.int32(31)) & most)).view(np.float32)
+
+
+@kernel
+def softmax(x: Any, out: Any) -> tuple[np.float32, np.float32]:
+    """Into ``out``, which may be ``x`` itself; the largest of x, and the log of the sum beyond."""
+    top = largest(x)
+    # The sum has a loop of its own. One that stores and sums runs on many lanes only if the two
+    # arrays lie far enough apart in memory, so that its rounding would depend on where they lie.
+    for i in range(len(x)):
+        out[i] = exp(x[i] - top)
+    inverse = np.float32(1.0) / total(out)
+    for i in range(len(x)):
+        out[i] *= inverse
+    return top, -np.float32(math.log(inverse))
