@@ -59,6 +59,9 @@ class Adapter(LMN):
         Beyond the paper: whether the labels are divided, those in memory left to the memory and
         only the others to the model. Theta is then the probability of an old label. For streams
         of habits and novelties; off in the paper's form.
+    engine
+        What takes the steps: ``auto`` is the fastest that fits, ``reference`` plain torch;
+        :meth:`engines` lists all, with the reason why one does not fit.
 
     Examples
     --------

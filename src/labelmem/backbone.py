@@ -84,15 +84,16 @@ class Backbone:
     @property
     def device(self) -> torch.device:
         """Where the model lives now."""
-        return self._like.device
+        return self.like.device
 
     @property
     def dtype(self) -> torch.dtype:
         """The floating point type of the model."""
-        return self._like.dtype
+        return self.like.dtype
 
     @property
-    def _like(self) -> Tensor:
+    def like(self) -> Tensor:
+        """A tensor of the model's type, where the model lives."""
         if self.head is not None:
             return self.head.weight
         return next(self.model.parameters(), torch.empty(0))

@@ -67,6 +67,12 @@ class StreamBatch:
         if own is not None:
             self._number(own)
 
+    @property
+    def engine(self) -> str:
+        """The name of the engine that takes the steps, and whether a GPU repeats a recording."""
+        name = self.method.engine_of(self.n)
+        return name if self._recorded is None else f"{name}, recorded as CUDA graphs"
+
     def __len__(self) -> int:
         return self.n
 

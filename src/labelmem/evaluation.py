@@ -10,7 +10,6 @@ from torch import Tensor
 
 from labelmem.batch import StreamBatch
 from labelmem.metrics import MetricsResult, StreamMetrics
-from labelmem.one_stream import one_stream
 from labelmem.online import OnlineMethod, Recorded
 from labelmem.progress import progress_bar
 from labelmem.recording import Lockstep, lockstep_batches
@@ -134,7 +133,7 @@ def replayed(
         if recorded.streams == 1 and not warm:  # what is done once is done before time is taken
             _warm_up(method, recorded)
         warm = True
-        batch = one_stream(method) if recorded.streams == 1 else method.streams(recorded.streams)
+        batch = method.streams(recorded.streams)
         # Asked for once: every answer from a device has to be waited for.
         for t, running in enumerate(recorded.mask.sum(0).tolist()):
             y, mask, x = recorded.y[:, t], recorded.mask[:, t], recorded.at(t)
@@ -147,7 +146,7 @@ def replayed(
 
 def _warm_up(method: OnlineMethod[Any], recorded: Lockstep) -> None:
     """Let a stream that nobody hears of take some steps."""
-    batch = one_stream(method)
+    batch = method.streams(1)
     for t in range(min(_FIRST, recorded.y.shape[1])):
         batch.predict(recorded.at(t))
         batch.observe_ids(recorded.y[:, t])

@@ -97,6 +97,10 @@ class Stepping(ABC, Generic[S]):
         An id at or above the step's width is a label that the stream meets for the first time.
         """
 
+    def engine_of(self, streams: int) -> str:
+        """The name of the engine that takes the steps of so many streams."""
+        return "reference"
+
     @abstractmethod
     def tensors(self, state: S) -> dict[str, Tensor]:
         """All of a state, as tensors that can be saved."""

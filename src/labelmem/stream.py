@@ -108,6 +108,11 @@ class Stream:
         """All labels this stream knows now."""
         return self.space.names(len(self.space))
 
+    @property
+    def engine(self) -> str:
+        """The name of the engine that takes the steps: see :meth:`Adapter.engines`."""
+        return self.method.engine_of(1)
+
     def predict(self, x: Any) -> Prediction:
         """Predict the label of one input (without a batch dimension). Changes nothing."""
         if torch.is_inference_mode_enabled():

@@ -37,7 +37,7 @@ def run_users(users: Users, recorded: Sequence[tuple[Tensor, list[Any]]]) -> lis
 @cache
 def reference_run(form: Form) -> list[list[Output]]:
     """What the reference answers to the users of a form, each in a stream of his own."""
-    return run_users(REFERENCE.users(form.build(), len(form.users)), form.users)
+    return run_users(REFERENCE.users(form.build(**REFERENCE.options), len(form.users)), form.users)
 
 
 def assert_close(found: Output, expected: Output, atol: float) -> None:

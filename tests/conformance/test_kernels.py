@@ -35,7 +35,7 @@ def test_steps_by_kernels_are_those_of_the_reference(name: str) -> None:
         (x[:length], y[:length]) for (x, y), length in zip(kind.users, (5, 3), strict=False)
     ]
     by_kernels = run_users(BATCH.users(kind.build(), 2), recorded)
-    expected = run_users(REFERENCE.users(kind.build(), 2), recorded)
+    expected = run_users(REFERENCE.users(kind.build(**REFERENCE.options), 2), recorded)
     for mine, theirs in zip(by_kernels, expected, strict=True):
         for output, right in zip(mine, theirs, strict=True):
             assert_close(output, right, kind.atol)

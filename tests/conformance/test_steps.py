@@ -60,7 +60,7 @@ def test_predicting_is_pure(way: Way, form: Form) -> None:
 def test_a_masked_user_stays_as_he_was(way: Way, form: Form) -> None:
     recorded = [form.recorded(seed, 9) for seed in (30, 31)]
     users = way.users(form.build(**way.options), 2)
-    alone = REFERENCE.users(form.build(), 1)
+    alone = REFERENCE.users(form.build(**REFERENCE.options), 1)
     for t in range(9):  # the second user sleeps two steps out of three
         mask = [True, t % 3 == 0]
         outputs = users.predict([x[t] for x, _ in recorded])

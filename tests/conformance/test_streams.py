@@ -72,7 +72,7 @@ def test_saved_at_every_step_it_continues_bit_for_bit(
 @pytest.mark.parametrize("form", FORMS, ids=str)
 def test_a_file_is_continued_in_any_way(form: Form, tmp_path: Path) -> None:
     (x, y), path = form.users[0], tmp_path / "stream"
-    REFERENCE.stream(form.build()).save(path)
+    REFERENCE.stream(form.build(**REFERENCE.options)).save(path)
     for t, (label, way) in enumerate(zip(y[:12], cycle(STREAM_WAYS), strict=False)):
         stream = way.load_stream(form.build(**way.options), path)
         assert_close(output_of(stream.predict(x[t])), reference_run(form)[0][t], form.atol)
@@ -90,7 +90,7 @@ def test_copies_go_ways_of_their_own(stream_way: Way, form: Form, tmp_path: Path
     ]
     continued = [form.recorded(seed, 3) for seed in (70, 71, 72)]
     for one, (x, y) in zip([*copies, stream], continued, strict=True):
-        expected = REFERENCE.load_stream(form.build(), tmp_path / "stream")
+        expected = REFERENCE.load_stream(form.build(**REFERENCE.options), tmp_path / "stream")
         for found, right in zip(follow(one, x, y), follow(expected, x, y), strict=True):
             assert_close(found, right, form.atol)
 

@@ -15,11 +15,10 @@ from unittest.mock import patch
 
 from conformance.capture import captured
 from conformance.users import BatchUsers, Guarded, SingleUsers, Users
-from labelmem import Adapter, StreamBatch
+from labelmem import Adapter
 from labelmem.fast import plainly
 from labelmem.lockstep import state as lockstep_state
 from labelmem.lockstep.recorded import RecordedLockstep
-from labelmem.one_stream import OneStreamBatch, one_stream
 
 __all__ = ["BATCH_WAYS", "REFERENCE", "STREAM_WAYS", "WAYS", "Way"]
 
@@ -52,14 +51,6 @@ def _can_record(build: Callable[[], Adapter]) -> bool:
     with recording_on_cpu():
         adapter = build()
         return adapter.places(adapter.initial_state(2)) is not None
-
-
-def _fits_one_stream(build: Callable[[], Adapter]) -> bool:
-    return isinstance(one_stream(build()), OneStreamBatch)
-
-
-def _single(adapter: Adapter, _: int) -> StreamBatch:
-    return one_stream(adapter)
 
 
 def _always(build: Callable[[], Adapter]) -> bool:
@@ -111,7 +102,7 @@ class Way:
             return Guarded(adapter.load_stream(path), self.context)
 
 
-REFERENCE = Way("reference", plainly)
+REFERENCE = Way("reference", options={"engine": "reference"})
 STREAM_WAYS = [
     REFERENCE,
     Way("default", module="labelmem.engines.numba"),
@@ -128,7 +119,7 @@ WAYS = [
         follows=False,
         module="labelmem.lockstep.recorded",
     ),
-    Way("evaluate's stream", batch=_single, rows=1, module="labelmem.one_stream"),
-    Way("evaluate's, in turns", in_turns, _single, rows=1, takes=_fits_one_stream, exact=False),
+    Way("batches of one", batch=Adapter.streams, rows=1, module="labelmem.engines.numba"),
+    Way("batches of one, in turns", in_turns, Adapter.streams, rows=1, exact=False),
 ]
 BATCH_WAYS = [way for way in WAYS if way.batch]

@@ -73,7 +73,7 @@ class Equations(AroundModel):
 
         ``x`` and ``recurrent``, the inputs and the next states of model and key, are passed on.
         """
-        self._check_form(state)
+        self.check_form(state)
         if logits is None:  # few-shot: the memory alone
             read = self._read(state.memory, key)
             s = read.spread(read.score, width)
@@ -128,7 +128,7 @@ class Equations(AroundModel):
 
     def learn(self, state: LMNState, step: LMNStep, y: Tensor, mask: Tensor | None) -> None:
         """Move the combiner on (keeping its graph) and write where the margin says so."""
-        self._check_form(state)
+        self.check_form(state)
         assert step.key is not None
         observed = state.combiner
         if isinstance(self.combiner, Combiner) and observed is not None:
@@ -137,7 +137,8 @@ class Equations(AroundModel):
         state.memory.write(step.key, y, step.probs, mask, step.highest)
         state.combiner = observed  # last: a write that is refused leaves the streams as they were
 
-    def _check_form(self, state: LMNState | LogitState) -> None:
+    def check_form(self, state: LMNState | LogitState) -> None:
+        """Refuse a stream that began with another combiner."""
         if state.form != self._form:
             raise UnsupportedError(
                 "this stream began with another combiner than the adapter has now; start a new "

@@ -12,6 +12,8 @@ from torch import Tensor, nn
 
 from labelmem.combiner import Combiner
 from labelmem.config import MemoryConfig
+from labelmem.engines.base import Engine
+from labelmem.engines.select import AUTO, checked_name, reasons, select
 from labelmem.errors import ConfigError, ModelError
 from labelmem.explain import Explanation, loudest_cells
 from labelmem.kernel import Kernel
@@ -46,7 +48,9 @@ class LMN(Equations, OnlineMethod[Any]):  # type: ignore[override]  # its device
         combiner: float | Combiner | None = None,
         key: Key | Callable[[Any, Tensor], Tensor] | None = None,
         partition: bool = False,
+        engine: str = AUTO,
     ) -> None:
+        self.engine = engine
         self.wear(model, head, labels)
         self.memory = memory or MemoryConfig()
         self.key, self.partition = key, partition
@@ -55,6 +59,42 @@ class LMN(Equations, OnlineMethod[Any]):  # type: ignore[override]  # its device
         except Exception:
             self.close()  # the model goes back as it came
             raise
+
+    @property
+    def engine(self) -> str:
+        """The name of the engine that takes all steps, or ``auto``: the fastest that fits."""
+        return self._only
+
+    @engine.setter
+    def engine(self, name: str) -> None:
+        self._only = checked_name(name)
+        self._engines: dict[int, Engine] = {}
+
+    def engines(self, streams: int = 1) -> dict[str, str | None]:
+        """Why each engine cannot take the steps of so many streams; None where it can.
+
+        The first that can, in this order, takes them unless ``engine`` says otherwise.
+
+        Examples
+        --------
+        >>> from labelmem import Adapter
+        >>> adapter = Adapter(torch.nn.Linear(2, 2).double(), combiner=0.5)
+        >>> adapter.engines()["reference"] is None      # the reference takes everything
+        True
+        """
+        return reasons(self, streams)
+
+    def engine_of(self, streams: int) -> str:
+        """The name of the engine that takes the steps of so many streams."""
+        return self._engine(streams).name
+
+    def _engine(self, streams: int) -> Engine:
+        """The engine for so many streams: chosen once, and again when the adapter changed."""
+        kind = min(streams, 2)  # one stream, or several
+        engine = self._engines.get(kind)
+        if engine is None or not engine.current():
+            engine = self._engines[kind] = select(self, streams, self._only)
+        return engine
 
     @property
     def combiner(self) -> Any:
@@ -73,7 +113,7 @@ class LMN(Equations, OnlineMethod[Any]):  # type: ignore[override]  # its device
                 raise ConfigError(
                     "with labels=() there is no model score to combine with; leave combiner out"
                 )
-            parts = len(self._blocks()) or 1
+            parts = len(self.blocks()) or 1
             combiner.build(self.dim, self.device, self.dtype, parts).eval()
         elif not isinstance(combiner, int | float) or not 0 <= combiner <= 1:
             raise ConfigError(
@@ -108,7 +148,7 @@ class LMN(Equations, OnlineMethod[Any]):  # type: ignore[override]  # its device
             return self.online.initial_state(streams, self.initial_recurrent(streams))
         dim = self.dim if self.key is None else None
         watched = isinstance(self.combiner, Combiner) and self.combiner.sees_past
-        blocks = self._blocks() if watched else None
+        blocks = self.blocks() if watched else None
         memory = LabeledMemory(dim, self.memory, streams, self.device, self.dtype, blocks)
         recurrent = self.initial_recurrent(streams)
         if not isinstance(self.combiner, Combiner):
@@ -116,13 +156,22 @@ class LMN(Equations, OnlineMethod[Any]):  # type: ignore[override]  # its device
         combiner = self.combiner.initial_state(streams, len(self.known))
         return LMNState(memory, combiner, recurrent, self._form)
 
-    def _blocks(self) -> tuple[int, ...]:
+    def blocks(self) -> tuple[int, ...]:
         """Lengths of the key's parts; ``()`` for a key in one piece."""
         return self.key.blocks(self.dim or 0) if isinstance(self.key, Key) else ()
 
     def advance(self, state: Any, x: Any, width: int) -> Any:
-        """Model, memory, combiner, mixture. Pure."""
-        self._check_form(state)
+        """Model, memory, combiner, mixture, by the engine that fits. Pure."""
+        self.check_form(state)
+        return self._engine(state.streams).predict(state, x, width)
+
+    def commit(self, state: Any, step: Step, y: Tensor, mask: Tensor | None) -> None:
+        """Learn the labels, and move the model's own state on."""
+        self.check_form(state)
+        self._engine(state.streams).observe(state, step, y, mask)
+
+    def forward(self, state: Any, x: Any, width: int) -> Step:
+        """What :meth:`advance` does, step by step."""
         with torch.no_grad():
             h, key, logits, recurrent = self.encode(x, state.recurrent, state.streams)
             if isinstance(state, LogitState):
@@ -135,10 +184,9 @@ class LMN(Equations, OnlineMethod[Any]):  # type: ignore[override]  # its device
         key = self.key.initial_state(streams, self.device) if isinstance(self.key, Key) else None
         return self.backbone.initial_state(streams), key
 
-    def commit(self, state: Any, step: Step, y: Tensor, mask: Tensor | None) -> None:
-        """Learn the labels, and move the model's own state on."""
+    def update(self, state: Any, step: Step, y: Tensor, mask: Tensor | None) -> None:
+        """What :meth:`commit` does, step by step."""
         if isinstance(state, LogitState):
-            self._check_form(state)
             assert self.online is not None and isinstance(step, LogitStep)
             with torch.no_grad():
                 self.online.commit(state, step, y, mask)
@@ -172,7 +220,7 @@ class LMN(Equations, OnlineMethod[Any]):  # type: ignore[override]  # its device
         if isinstance(step, LogitStep):
             return replace(step, recurrent=now.recurrent)
         assert isinstance(step, LMNStep) and isinstance(now, LMNStep)
-        return replace(step, combined=now.combined, recurrent=now.recurrent)
+        return step.moved(now)
 
     def tensors(self, state: Any) -> dict[str, Tensor]:
         """All of a state, by name."""
@@ -233,6 +281,11 @@ class LMN(Equations, OnlineMethod[Any]):  # type: ignore[override]  # its device
             cells=loudest_cells(step.read, step.memory_probs, label),
         )
 
+    @property
+    def learns_kernel(self) -> bool:
+        """Whether lam and delta are being trained."""
+        return self._kernel is not None
+
     def learn_kernel(self, others: Iterable[LMN] = ()) -> Kernel:
         """Make lam and delta trainable, here and in ``others``, until :meth:`settle_kernel`."""
         self._kernel = Kernel(self.memory).to(self.device, self.dtype)
@@ -253,6 +306,7 @@ class LMN(Equations, OnlineMethod[Any]):  # type: ignore[override]  # its device
         The combiner is shared, so the model must have the same type and device.
         """
         other = copy.copy(self)
+        other.engine = self.engine  # its engines know this model
         head = None
         if self.backbone.head is not None:
             names = {module: name for name, module in self.backbone.model.named_modules()}
@@ -273,5 +327,6 @@ class LMN(Equations, OnlineMethod[Any]):  # type: ignore[override]  # its device
     def variant(self, memory: MemoryConfig, combiner: float | Combiner | None) -> Self:
         """The same model with other settings; both share one hook, close either and both close."""
         other = copy.copy(self)
+        other.engine = self.engine
         other.memory, other.combiner = memory, combiner
         return other

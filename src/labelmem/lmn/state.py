@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -19,15 +19,75 @@ Recurrent = tuple[Any, Any]
 """The states of the model and of the key."""
 
 
-@dataclass
-class LMNState:
-    """All that ``n`` streams remember."""
+class Arrays(Protocol):
+    """What an engine keeps in place of the tensors of combiner, model and key."""
 
-    memory: LabeledMemory
-    combiner: CombinerState | None
-    recurrent: Recurrent
-    form: Any = "fixed"
-    """The form of the combiner that the streams began with."""
+    def tensors(self, recurrent: Recurrent) -> tuple[CombinerState, Recurrent]:
+        """The state of the combiner, and those of model and key in the form of ``recurrent``."""
+
+
+class LMNState:
+    """All that ``n`` streams remember.
+
+    Parameters
+    ----------
+    form
+        The form of the combiner that the streams began with.
+    """
+
+    def __init__(
+        self,
+        memory: LabeledMemory,
+        combiner: CombinerState | None,
+        recurrent: Recurrent,
+        form: Any = "fixed",
+    ) -> None:
+        self.memory, self.form = memory, form
+        self._combiner, self._recurrent = combiner, recurrent
+        self._arrays: Any = None
+        self._behind = False
+
+    @property
+    def arrays(self) -> Any:
+        """What an engine put here in place of tensors; None if they were set since."""
+        return self._arrays
+
+    def put(self, arrays: Arrays, moved: bool) -> None:
+        """Let an engine's arrays say what is remembered; tensors are made when asked for."""
+        self._arrays, self._behind = arrays, moved or self._behind
+
+    def _catch_up(self) -> None:
+        """Make the tensors that the arrays stand for."""
+        if self._behind:
+            self._combiner, self._recurrent = self._arrays.tensors(self._recurrent)
+            self._behind = False
+
+    @property
+    def recurrent_form(self) -> Recurrent:
+        """A tree of the form that the states of model and key have; not their values."""
+        return self._recurrent
+
+    @property
+    def combiner(self) -> CombinerState | None:
+        """The combiner's state; None where theta is fixed."""
+        self._catch_up()
+        return self._combiner
+
+    @combiner.setter
+    def combiner(self, combiner: CombinerState | None) -> None:
+        self._catch_up()
+        self._combiner, self._arrays = combiner, None
+
+    @property
+    def recurrent(self) -> Recurrent:
+        """The states of model and key."""
+        self._catch_up()
+        return self._recurrent
+
+    @recurrent.setter
+    def recurrent(self, recurrent: Recurrent) -> None:
+        self._catch_up()
+        self._recurrent, self._arrays = recurrent, None
 
     @property
     def streams(self) -> int:
@@ -62,6 +122,11 @@ class LMNStep(Step):
     recurrent: Recurrent = (None, None)
     highest: Tensor | None = None
     """(n, 2) the two highest of P; None if they were not looked for."""
+
+    def moved(self, now: LMNStep) -> LMNStep:
+        """The same prediction, with the next states that a later one leads to."""
+        own = {field.name: getattr(self, field.name) for field in fields(LMNStep)}
+        return LMNStep(**own | {"combined": now.combined, "recurrent": now.recurrent})
 
     def view(self) -> View:
         """What the combiner looked at."""

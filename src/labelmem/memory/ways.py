@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from labelmem.engines.triton import FUSED_MOST, fused
-from labelmem.fast import addressable, alone, compiled, row, tensor
+from labelmem.fast import Array, addressable, alone, compiled, row, tensor
 from labelmem.index.cell_index import CellIndex
 from labelmem.index.near import NearRead
 from labelmem.memory.writes import WriteRules
@@ -22,7 +22,7 @@ from labelmem.reading import LabelPast, LoneRead, MemoryRead
 from labelmem.trust import recording
 
 if TYPE_CHECKING:
-    from labelmem.engines.numba.cells import CompiledCells
+    from labelmem.engines.numba.cells import CompiledCells, CompiledRead
     from labelmem.engines.numba.grouped import GroupedCells
 
 __all__ = ["ShortWays"]
@@ -92,6 +92,15 @@ class ShortWays(WriteRules):
             return read
         age = self.time[:, None] - self.written[:, : self._filled] + 1
         return read.with_past(*self._came(self._groups(self._filled), age))
+
+    def read_one(self, key: Array) -> CompiledRead:
+        """The read by kernels of one stream's cells, each the only one of its label."""
+        lam, delta = float(self.config.lam), float(self.config.delta)
+        return self._compiled_cells().read(key, lam, delta)
+
+    def make_room(self, cells: int) -> None:
+        """Make sure that there are positions for so many cells."""
+        self._grow(cells)
 
     def _read_many(self, h: Tensor, lam: float, delta: float) -> MemoryRead:
         """The read of many streams on a GPU."""

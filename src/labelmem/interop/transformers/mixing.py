@@ -84,7 +84,8 @@ class MemoryProcessor(LogitsProcessor):
         length = input_ids.shape[1]
         if first_of_pass:  # what came before its parent can no longer be taken back
             self._asked = {k: asked for k, asked in self._asked.items() if k == length - 1}
-        state = replace(self._rows, combiner=self._followed(input_ids))
+        rows = self._rows
+        state = LMNState(rows.memory, self._followed(input_ids), rows.recurrent, rows.form)
         step = self.adapter.combine(state, h, h, scores, scores.shape[1])
         assert step.theta is not None and step.memory_probs is not None
         if state.combiner is not None:
