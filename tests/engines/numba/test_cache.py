@@ -19,6 +19,9 @@ OUTER = (
     "@kernel\ndef outer(x):\n    return inner(x)\n"
 )
 
+GARBAGE = b"\x80\x05\x95\xff\xff\xff\xff\xff\xff\xff\x7f" * 2
+"""The beginning of a pickle that is said to be very large."""
+
 
 def outer_of_one(folder: Path) -> str:
     command = [sys.executable, "-B", "-c", "from made.outer import outer; print(outer(1))"]
@@ -39,3 +42,18 @@ def test_a_changed_kernel_is_compiled_anew_where_it_is_called(tmp_path: Path, in
     assert list(package.rglob("*.nbi"))  # it was kept
     path.write_text(INNER.format(2))
     assert outer_of_one(tmp_path) == "3"
+
+
+@pytest.mark.parametrize("kind", ["*.nbi", "*.nbc"])
+def test_a_damaged_cache_is_made_anew(tmp_path: Path, kind: str) -> None:
+    package = tmp_path / "made"
+    package.mkdir()
+    shutil.copy(compiled.__file__, package / "__init__.py")
+    (package / "outer.py").write_text(OUTER.format("inner"))
+    (package / "inner.py").write_text(INNER.format(1))
+    assert outer_of_one(tmp_path) == "2"
+    for path in package.rglob(kind):
+        path.write_bytes(
+            path.read_bytes()[:-20] + b"\x80\x05\x95\xff\xff\xff\xff\xff\xff\xff\x7f" * 2
+        )
+    assert outer_of_one(tmp_path) == "2"

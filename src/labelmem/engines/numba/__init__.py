@@ -8,6 +8,7 @@ Without numba the modules can still be imported, but nothing in them is compiled
 from __future__ import annotations
 
 import hashlib
+import logging
 import math
 from collections.abc import Callable
 from functools import cache
@@ -17,7 +18,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-__all__ = ["copy", "dot", "exp", "fill", "kernel", "largest", "log", "softmax", "total"]
+__all__ = ["copy", "dot", "exp", "fill", "inlined", "kernel", "largest", "log", "softmax", "total"]
+
+_log = logging.getLogger("labelmem")
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -27,6 +30,7 @@ _SUMS = {"reassoc", "contract", "nsz"}
 
 try:
     numba: Any = import_module("numba")
+    event: Any = import_module("numba.core.event")
 except ImportError:  # not installed, or not made for this numpy
     numba = None
 
@@ -38,14 +42,62 @@ def kernel(function: F) -> F:
     """
     if numba is None:
         return function
-    options = {"fastmath": _SUMS, "error_model": "numpy"}
+    options: dict[str, Any] = {"fastmath": _SUMS, "error_model": "numpy"}
     try:
         made: F = numba.njit(cache=True, **options)(function)
-        # Numba compiles again if the function's own file changes. Kernels call each other across
-        # files, and an old one that calls a new one would read the wrong bytes.
-        made._cache._cache_file._source_stamp = _stamp()  # type: ignore[attr-defined]
+        _guard(made._cache._cache_file)  # type: ignore[attr-defined]
     except (RuntimeError, AttributeError):  # no folder to keep it in, or another numba
         made = numba.njit(**options)(function)
+    return made
+
+
+def _say_that_it_compiles() -> None:
+    """Write one line when the first kernel is compiled; one that is found in a cache is not."""
+
+    class Listener(event.Listener):  # type: ignore[misc]  # numba has no types
+        told = False
+
+        def on_start(self, begun: Any) -> None:
+            function = begun.data["dispatcher"].py_func
+            if not self.told and function.__module__.startswith(__name__):
+                self.told = True
+                _log.warning("compiling kernels for this machine, once: this takes some seconds")
+
+        def on_end(self, ended: Any) -> None:
+            """Nothing to say."""
+
+    event.register("numba:compile", Listener())
+
+
+def _guard(cache: Any) -> None:
+    """Let a kernel's cache notice what numba would not.
+
+    Numba compiles again if the function's own file changes. But kernels call each other across
+    files, and an old one that calls a new one would read the wrong bytes. And a file that a full
+    disk cut short must not be an error in every process that comes after.
+    """
+    cache._source_stamp = _stamp()
+    for name, nothing in (("_load_index", dict), ("load", lambda: None)):
+        setattr(cache, name, _or_nothing(getattr(cache, name), nothing))
+
+
+def _or_nothing(read: Callable[..., Any], nothing: Callable[[], Any]) -> Callable[..., Any]:
+    """The same where a file that cannot be read counts as none."""
+
+    def tried(*arguments: Any) -> Any:
+        try:
+            return read(*arguments)
+        except Exception:  # whatever the bytes there make of unpickling
+            return nothing()
+
+    return tried
+
+
+def inlined(function: F) -> F:
+    """Make a function a part of each kernel that calls it: it is not compiled by itself."""
+    if numba is None:
+        return function
+    made: F = numba.njit(fastmath=_SUMS, error_model="numpy", inline="always")(function)
     return made
 
 
@@ -56,6 +108,10 @@ def _stamp() -> str:
     for path in sorted(Path(__file__).parent.rglob("*.py")):
         digest.update(path.read_bytes())
     return digest.hexdigest()
+
+
+if numba is not None:
+    _say_that_it_compiles()
 
 
 @kernel
@@ -79,7 +135,7 @@ def exp(x: np.float32) -> np.float32:
     return p * power if x >= np.float32(-87.0) else np.float32(0.0)
 
 
-@kernel
+@inlined
 def log(x: np.float32) -> np.float32:
     """The logarithm of an ordinary number above zero, within two units of the last place."""
     bits = np.float32(x).view(np.int32)
@@ -101,7 +157,7 @@ def log(x: np.float32) -> np.float32:
     return (m + small) + power * np.float32(0.693359375)
 
 
-@kernel
+@inlined
 def dot(a: Any, b: Any) -> np.float32:
     """The product of two vectors."""
     found = np.float32(0.0)
@@ -110,21 +166,21 @@ def dot(a: Any, b: Any) -> np.float32:
     return found
 
 
-@kernel
+@inlined
 def fill(x: Any, value: np.float32) -> None:
     """Let all of ``x`` be ``value``: a loop compiles in less time than an assignment to a slice."""
     for i in range(len(x)):
         x[i] = value
 
 
-@kernel
+@inlined
 def copy(x: Any, out: Any) -> None:
     """Copy a vector to the beginning of another."""
     for i in range(len(x)):
         out[i] = x[i]
 
 
-@kernel
+@inlined
 def total(x: Any) -> np.float32:
     """The sum of a vector."""
     found = np.float32(0.0)

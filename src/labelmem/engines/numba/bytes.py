@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from labelmem.engines.numba import kernel, numba
+from labelmem.engines.numba import inlined, numba
 
 __all__ = ["vector_at"]
 
@@ -34,7 +34,7 @@ _pointer: Any = _as_pointer()
 _carray: Any = getattr(numba, "carray", None)
 
 
-@kernel
+@inlined
 def vector_at(address: int, length: int) -> Any:
     """The vector (length,) that lies there, side by side."""
     return _carray(_pointer(address), (length,), np.float32)

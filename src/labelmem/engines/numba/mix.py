@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from labelmem.engines.numba import copy, fill, kernel, softmax, total
+from labelmem.engines.numba import copy, fill, inlined, kernel, softmax, total
 
 __all__ = ["believe", "mix", "mix_each", "mix_fixed"]
 
 
-@kernel
+@inlined
 def believe(logits: Any, r: Any) -> tuple[np.float32, np.float32]:
     """Eq. 1 into ``r`` (W,), zero beyond the model's labels; what the softmax says."""
     known = len(logits)
@@ -19,7 +19,7 @@ def believe(logits: Any, r: Any) -> tuple[np.float32, np.float32]:
     return softmax(logits, r[:known])
 
 
-@kernel
+@inlined
 def _base(r: Any, names: Any, score: Any, partition: bool, P: Any) -> bool:
     """What of r is mixed, into ``P``; whether the memory has anything to say."""
     holds = False
@@ -38,7 +38,7 @@ def _base(r: Any, names: Any, score: Any, partition: bool, P: Any) -> bool:
     return holds
 
 
-@kernel
+@inlined
 def _spread(names: Any, score: Any, s: Any) -> None:
     """Scores (K,) of labels over all labels (W,)."""
     fill(s, np.float32(0.0))
@@ -46,7 +46,7 @@ def _spread(names: Any, score: Any, s: Any) -> None:
         s[names[i]] = score[i]
 
 
-@kernel
+@inlined
 def mix(r: Any, names: Any, score: Any, theta: np.float32, partition: bool, s: Any, P: Any) -> None:
     """Eq. 5 with one theta for all labels, into ``P`` (W,); ``score`` (K,) is spread into ``s``."""
     _spread(names, score, s)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from labelmem.engines.numba import kernel
+from labelmem.engines.numba import inlined, kernel
 
 __all__ = ["add_place", "drop_place", "place_of", "table_of"]
 
@@ -35,7 +35,7 @@ def table_of(label: Any, used: int) -> Any:
     return table
 
 
-@kernel
+@inlined
 def _start(y: int, size: int) -> Any:
     """Where a label's number leads to; the size is a power of two."""
     return np.int64((np.uint64(y) * _SPREAD) >> np.uint64(32)) & (size - 1)
@@ -47,7 +47,7 @@ def _fill(table: Any, label: Any, used: int) -> None:
         add_place(cell, label, table)
 
 
-@kernel
+@inlined
 def place_of(y: int, label: Any, used: int, table: Any) -> Any:
     """The position of the cell of ``y`` among the first ``used``, -1 if there is none."""
     if len(table) == 0:
@@ -61,7 +61,7 @@ def place_of(y: int, label: Any, used: int, table: Any) -> Any:
     return np.int64(table[at])
 
 
-@kernel
+@inlined
 def add_place(cell: int, label: Any, table: Any) -> None:
     """Put the position of a new label's cell in the table, where there is one."""
     if len(table) == 0:
@@ -72,7 +72,7 @@ def add_place(cell: int, label: Any, table: Any) -> None:
     table[at] = cell
 
 
-@kernel
+@inlined
 def drop_place(cell: int, label: Any, table: Any) -> None:
     """Take a position out, before its label changes; what came behind it moves up."""
     if len(table) == 0:

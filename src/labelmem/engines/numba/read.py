@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from labelmem.engines.numba import exp, kernel, largest, log
+from labelmem.engines.numba import exp, inlined, kernel, largest, log
 from labelmem.engines.numba.bytes import vector_at
 
 __all__ = ["TINY", "direction", "measure", "normalise", "products", "read_lone", "read_parts"]
@@ -21,7 +21,7 @@ TINY = np.float32(np.finfo(np.float32).tiny)
 """The smallest ordinary number."""
 
 
-@kernel
+@inlined
 def unit_of(v: Any, cell: int, dim: int) -> np.float32:
     """What one means in a cell: 1, but for cells of 16 bits."""
     if v.shape[1] == dim:
@@ -30,7 +30,7 @@ def unit_of(v: Any, cell: int, dim: int) -> np.float32:
     return np.int32((high << np.int32(16)) | low).view(np.float32)
 
 
-@kernel
+@inlined
 def _square(x: Any) -> np.float32:
     square = np.float32(0.0)
     for j in range(len(x)):
@@ -58,12 +58,12 @@ def measure(v: Any, alpha: Any, bounds: Any, first: int, end: int, known: Any, s
         known[1, cell] = log(max(alpha[cell], TINY))
 
 
-@kernel
+@inlined
 def _length(h: Any) -> np.float32:
     return np.float32(math.sqrt(_square(h)))
 
 
-@kernel
+@inlined
 def direction(h: Any) -> Any:
     """The same vector at length one; zero stays zero."""
     length, unit = _length(h), np.empty(len(h), np.float32)
@@ -72,7 +72,7 @@ def direction(h: Any) -> Any:
     return unit
 
 
-@kernel
+@inlined
 def products(v: Any, unit: Any, product: Any) -> None:
     """Of the first k cells with a vector (d,), in the cells' units: (k,)."""
     for i in range(len(product)):
@@ -82,7 +82,7 @@ def products(v: Any, unit: Any, product: Any) -> None:
         product[i] = found
 
 
-@kernel
+@inlined
 def normalise(score: Any) -> None:
     """Softmax, in place.
 

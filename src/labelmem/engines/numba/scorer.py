@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from labelmem.engines.numba import copy, dot, fill, kernel
+from labelmem.engines.numba import copy, dot, fill, inlined, kernel
 
 __all__ = ["BLOCK", "add_product", "gru", "layer", "scores"]
 
@@ -15,7 +15,7 @@ BLOCK = 64
 """Labels whose hidden units lie in the nearest cache together."""
 
 
-@kernel
+@inlined
 def layer(weights: Any, x: Any) -> Any:
     """Hidden units without bias, above zero."""
     out = np.empty(len(weights), np.float32)
@@ -82,7 +82,7 @@ def scores(w: Any, features: Any, signals: Any, score: Any) -> None:
             score[first + i] += added[i]
 
 
-@kernel
+@inlined
 def _sigmoid(x: np.float32) -> np.float32:
     return np.float32(1.0 / (1.0 + math.exp(-x)))
 

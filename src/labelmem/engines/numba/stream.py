@@ -10,7 +10,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from labelmem.engines.numba import copy, dot, exp, fill, kernel, largest, log, softmax, total
+from labelmem.engines.numba import (
+    copy,
+    dot,
+    exp,
+    fill,
+    inlined,
+    kernel,
+    largest,
+    log,
+    softmax,
+    total,
+)
 from labelmem.engines.numba.mix import believe, mix
 from labelmem.engines.numba.scorer import gru, layer, scores
 
@@ -58,13 +69,13 @@ class Cells(NamedTuple):
     cosine: Any
 
 
-@kernel
+@inlined
 def _log(p: np.float32) -> np.float32:
     """The logarithm of a probability, cut where nothing is left to tell."""
     return max(log(max(p, _LEAST)), _LOWEST)
 
 
-@kernel
+@inlined
 def _entropy(p: Any) -> np.float32:
     found = np.float32(0.0)
     for i in range(len(p)):
@@ -72,7 +83,7 @@ def _entropy(p: Any) -> np.float32:
     return found
 
 
-@kernel
+@inlined
 def _features(w: Any, cells: Any, inside: Any, time: int, log_fades: Any) -> Any:
     """(F, K) of the labels in memory, in the network's units; ``inside`` (K,) is r of them."""
     k, faded, parts = len(inside), len(log_fades), cells.size.shape[1]
@@ -107,7 +118,7 @@ def _features(w: Any, cells: Any, inside: Any, time: int, log_fades: Any) -> Any
     return seen
 
 
-@kernel
+@inlined
 def _signals(
     w: Any, past: Any, logits: Any, shift: np.float32, r: Any, cells: Any, inside: Any, spare: Any
 ) -> Any:
@@ -146,7 +157,7 @@ def _signals(
     return seen
 
 
-@kernel
+@inlined
 def _spread_of(score: Any, s: Any) -> tuple[np.float32, np.float32]:
     """The softmax into ``s``; half its entropy and half its largest logarithm."""
     k, entropy = len(score), np.float32(0.0)
@@ -158,7 +169,7 @@ def _spread_of(score: Any, s: Any) -> tuple[np.float32, np.float32]:
     return entropy / np.float32(2.0), -whole / np.float32(2.0)
 
 
-@kernel
+@inlined
 def _move(by: Any, mu: Any, features: Any, score: Any) -> None:
     """Add to ``score`` (K,) the labels' ``features`` (F, K), weighed as mu has it."""
     for f in range(len(features)):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from labelmem.engines.numba import kernel, largest, total
+from labelmem.engines.numba import inlined, kernel, largest, total
 from labelmem.engines.numba.bytes import vector_at
 from labelmem.engines.numba.places import add_place, drop_place, place_of
 from labelmem.engines.numba.read import measure, unit_of
@@ -19,7 +19,7 @@ NOTHING, REFUSED = -1, -2
 """Answers of a write: there was no loss, so nothing was written; h is not finite."""
 
 
-@kernel
+@inlined
 def margin_of(P: Any, y: int, margin: float) -> tuple[Any, Any]:
     """:func:`labelmem.functional.margin_loss` for one stream: whether there is a loss, P wrong."""
     p_y = P[y] if y < len(P) else np.float32(0.0)
@@ -32,7 +32,7 @@ def margin_of(P: Any, y: int, margin: float) -> tuple[Any, Any]:
     return np.float32(margin) - lead > 0, p_y < best
 
 
-@kernel
+@inlined
 def _least(written: Any, alpha: Any, born: Any, used: int, oldest: bool) -> int:
     """Rule 5: the cell to give up, by time where that counts, weight, age and position."""
     found = 0
@@ -48,7 +48,7 @@ def _least(written: Any, alpha: Any, born: Any, used: int, oldest: bool) -> int:
     return found
 
 
-@kernel
+@inlined
 def put(v: Any, cell: int, merge: bool, weight: float, h: Any, turn: int) -> None:
     """Let a cell hold ``weight`` times ``h``, beside what it holds if that is to ``merge``.
 
