@@ -24,6 +24,7 @@ COMMANDS = {
     "inspect": "Show what is remembered of a user.",
     "forget": "Delete all that is kept of a user, and check that it is gone.",
     "adapt-embeddings": "Classify embeddings of any encoder online; you need no model.",
+    "doctor": "Say what is installed and which engine takes the steps; compile ahead.",
 }
 """What each command does. It is a function of that name (with ``_`` for ``-``) in the module of
 the same name, or in that of :data:`MODULES`."""
