@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Any, cast
 
 from torch import Tensor
 
@@ -40,6 +40,10 @@ class Parts:
         kept = [held for m in owners for held in (m._parameters, m._buffers) if held]
         self._kept = cast(list[dict[str, Tensor | None]], kept)
         self._stamp = self._seen()
+
+    def __reduce__(self) -> Any:
+        """In copies the bytes lie elsewhere."""
+        return parts_of, (self._method,)
 
     def length(self, before: int) -> int:
         """Of a key, with so many tokens before the present one."""
