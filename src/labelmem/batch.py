@@ -12,13 +12,14 @@ from labelmem.copies import Forked
 from labelmem.errors import ConfigError, InputError, ObserveError
 from labelmem.labels import LabelSpace, new_label, plain
 from labelmem.lockstep.recorded import RecordedLockstep
+from labelmem.showing import Facts, Shown
 from labelmem.stepping import Step, Stepping
 from labelmem.trees import as_tensors, leaves
 
 __all__ = ["StreamBatch"]
 
 
-class StreamBatch(Forked):
+class StreamBatch(Forked, Shown):
     """``n`` independent streams; one call predicts or observes for all of them.
 
     Streams of unequal length are run with a mask: a stream that is masked out of ``observe`` is
@@ -87,6 +88,9 @@ class StreamBatch(Forked):
     def width(self) -> int:
         """The number of label columns: the model's, and the most new labels of any stream."""
         self._settle()
+        return self._most_labels()
+
+    def _most_labels(self) -> int:
         spaces = self._spaces.values()
         return max([len(self._shared), *(len(space) for space in spaces)])
 
@@ -190,6 +194,11 @@ class StreamBatch(Forked):
             self._begin()
             self._spaces.clear()
             self.last = None
+
+    def _facts(self) -> Facts:
+        # Not by the width, which says what was wrong with the last step: this must never fail.
+        labels = f"at most {self._most_labels()} labels"
+        return {"streams": self.n, "labels": labels, **self.method.facts(self._now)}
 
     def _as_mask(self, mask: Any) -> Tensor:
         device = self.method.device

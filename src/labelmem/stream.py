@@ -10,11 +10,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from labelmem import notebooks
 from labelmem.copies import Forked
 from labelmem.errors import CorruptFileError, InputError, ObserveError
 from labelmem.explain import Explanation
 from labelmem.label_codec import decode_label, encode_label
 from labelmem.labels import LabelSpace, new_label, plain
+from labelmem.showing import Facts, Shown
 from labelmem.stepping import Step, Stepping
 from labelmem.storage import load_state, save_state
 from labelmem.trees import as_tensors, tree_map
@@ -77,8 +79,11 @@ class Prediction:
             return "Prediction(no label known yet)"
         return f"Prediction({self.label!r}, p={float(self.probs.max()):.3f})"
 
+    def _repr_html_(self) -> str:
+        return notebooks.bars("Prediction" if len(self.probs) else repr(self), self.top())
 
-class Stream(Forked):
+
+class Stream(Forked, Shown):
     """A user, a session or a document: its memory, combiner state and recurrent state.
 
     Made by :meth:`Adapter.stream`. Predicting is pure, as often as one likes; only
@@ -210,6 +215,12 @@ class Stream(Forked):
         stream.space = LabelSpace(method.known, own)
         stream.observed = int(meta["observed"])
         return stream
+
+    def _facts(self) -> Facts:
+        counts = {"observed": self.observed, "labels": len(self.space)}
+        if new := len(self.space) - len(self.space.known):
+            counts["of them new"] = new
+        return {**counts, **self.method.facts(self._state)}
 
     def _to_observe(self, prediction: Prediction | None) -> Prediction:
         if prediction is None:

@@ -23,12 +23,13 @@ from labelmem.lockstep.state import Held, can_record, hooks_of
 from labelmem.logit_memory import LogitMemory, LogitMemoryOptions, LogitState, LogitStep
 from labelmem.memory import LabeledMemory
 from labelmem.online import OnlineMethod, Step
+from labelmem.showing import Facts, Shown
 from labelmem.trees import chosen
 
 __all__ = ["LMN"]
 
 
-class LMN(Equations, OnlineMethod[Any]):  # type: ignore[override]  # its device is the model's
+class LMN(Shown, Equations, OnlineMethod[Any]):  # type: ignore[override]  # its device is the model's
     """A memory beside a model, as an online method; :class:`labelmem.Adapter` is its public form.
 
     With a combiner it takes the paper's steps, Eq. 1 to 5 and the write. Without one it takes those
@@ -101,6 +102,30 @@ class LMN(Equations, OnlineMethod[Any]):  # type: ignore[override]  # its device
         if self.online is not None:
             return "lmn-online"
         return "lmn" if isinstance(self.combiner, Combiner) else "lmn-fixed"
+
+    def _facts(self) -> Facts:
+        facts: dict[str, int | str] = {"model": type(self.backbone.model).__name__}
+        if self.dim is not None:
+            facts |= {"labels": len(self.known), "hidden vector": f"d={self.dim}"}
+        facts["form"] = self._form_in_words()
+        if self.online is not None and self.online.primed is not None:
+            facts["start"] = "primed"
+        return facts | ({"state": "closed"} if self.backbone.closed else {})
+
+    def facts(self, state: Any) -> Facts:
+        """Cells, and the form of the step."""
+        same = state.form == self._form
+        form = self._form_in_words() if same else "a form that its adapter had before"
+        return {"cells": state.cells, "form": form}
+
+    def _form_in_words(self) -> str:
+        if self.online is not None:
+            return "default form"
+        if self.dim is None:
+            return "memory alone"
+        if isinstance(self.combiner, Combiner):
+            return f"LMN with a {self.combiner.kind} combiner"
+        return f"LMN-fixed theta={self.combiner:g}"
 
     def initial_state(self, streams: int) -> Any:
         """Empty memory, combiner at t = 0, the model's own initial state."""
