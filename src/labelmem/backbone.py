@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules import module as torch_module
 
+from labelmem.copies import Copied
 from labelmem.errors import ClosedError, InputError, ModelError
 from labelmem.fast import alone, bounded
 from labelmem.functional import finite
@@ -48,7 +49,7 @@ def find_head(model: nn.Module, head: str | nn.Module | None) -> nn.Linear:
     return head
 
 
-class Backbone:
+class Backbone(Copied):
     """Runs a frozen model and catches what enters and leaves its head.
 
     A model is *recurrent* when it has a method ``initial_state(n)`` that returns tensors with the
@@ -64,18 +65,23 @@ class Backbone:
         The last linear layer, its name, or None to find it; False takes the model's output as h.
     """
 
+    _own = ("_caught", "_running")
+
     def __init__(self, model: nn.Module, head: str | nn.Module | bool | None = None) -> None:
         if not isinstance(model, nn.Module):
             raise ModelError(f"the model is a {type(model).__name__}; it must be a torch nn.Module")
         self.model = model
         self.head = None if isinstance(head, bool) else find_head(model, head)
         self.recurrent = hasattr(model, "initial_state")
-        self._caught: tuple[Tensor, Tensor] | None = None
-        self._running = False
+        self._make_own()
         self._was_training = [(module, module.training) for module in model.modules()]
         self._hook = self.head.register_forward_hook(self._catch) if self.head else None
         self._closed = False
         model.eval()
+
+    def _make_own(self) -> None:
+        self._caught: tuple[Tensor, Tensor] | None = None
+        self._running = False
 
     def _catch(self, _: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
         if self._running:  # the user may call the model for other purposes

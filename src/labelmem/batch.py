@@ -8,16 +8,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from labelmem.copies import Forked
 from labelmem.errors import ConfigError, InputError, ObserveError
 from labelmem.labels import LabelSpace, new_label, plain
 from labelmem.lockstep.recorded import RecordedLockstep
+from labelmem.showing import Facts, Shown
 from labelmem.stepping import Step, Stepping
 from labelmem.trees import as_tensors, leaves
 
 __all__ = ["StreamBatch"]
 
 
-class StreamBatch:
+class StreamBatch(Forked, Shown):
     """``n`` independent streams; one call predicts or observes for all of them.
 
     Streams of unequal length are run with a mask: a stream that is masked out of ``observe`` is
@@ -34,6 +36,9 @@ class StreamBatch:
     (['cat', 'dog'], ['cat', 'dog', 'emu'])
     """
 
+    method: Stepping[Any]
+    _own = ("_recorded",)
+
     def __init__(self, method: Stepping[Any], n: int) -> None:
         if n < 1:
             raise ConfigError(f"asked for {n} streams; there must be at least one")
@@ -49,11 +54,20 @@ class StreamBatch:
     @torch.inference_mode(False)  # what is kept must be usable outside of that mode too
     def _begin(self) -> None:
         self._now = self.method.initial_state(self.n)
+        self._make_own()
+
+    def _make_own(self) -> None:
         # On a GPU starting the many small operations of a step takes longer than the work.
         places = self.method.places(self._now)
         self._recorded: RecordedLockstep | None = None
         if places is not None:
             self._recorded = RecordedLockstep(self.method, self._now, places)
+
+    def __getstate__(self) -> dict[str, Any]:
+        self._settle()
+        if self._recorded is not None and self.last is not None:
+            self.last = self._recorded.certain(self.last)
+        return super().__getstate__()
 
     @property
     def _state(self) -> Any:
@@ -80,6 +94,9 @@ class StreamBatch:
     def width(self) -> int:
         """The number of label columns: the model's, and the most new labels of any stream."""
         self._settle()
+        return self._most_labels()
+
+    def _most_labels(self) -> int:
         spaces = self._spaces.values()
         return max([len(self._shared), *(len(space) for space in spaces)])
 
@@ -183,6 +200,11 @@ class StreamBatch:
             self._begin()
             self._spaces.clear()
             self.last = None
+
+    def _facts(self) -> Facts:
+        # Not by the width, which says what was wrong with the last step: this must never fail.
+        labels = f"at most {self._most_labels()} labels"
+        return {"streams": self.n, "labels": labels, **self.method.facts(self._now)}
 
     def _as_mask(self, mask: Any) -> Tensor:
         device = self.method.device

@@ -37,6 +37,9 @@ class KnownLabels:
                 twice = next(x for i, x in enumerate(self.names) if self._ids[x] != i)
                 raise ConfigError(f"the label {twice!r} is listed twice; labels must be distinct")
 
+    def __deepcopy__(self, _: dict[int, Any]) -> KnownLabels:
+        return self  # nothing about it ever changes, and a label is found by what it is
+
     def __len__(self) -> int:
         return len(self.names)
 
@@ -69,6 +72,9 @@ class LabelSpace:
         self.known = known
         # One dictionary is all: there may be many streams, and it keeps the order of arrival.
         self._ids = {name: len(known) + i for i, name in enumerate(own)}
+
+    def __deepcopy__(self, _: dict[int, Any]) -> LabelSpace:
+        return LabelSpace(self.known, self._ids)
 
     @property
     def own(self) -> list[Any]:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from labelmem.engines.triton import fused
 from labelmem.errors import InputError
+from labelmem.showing import line
 
 __all__ = ["FADES", "LabelPast", "LoneRead", "MemoryRead"]
 
@@ -35,7 +36,7 @@ class LabelPast:
     """(n, K, B) the length of that block of M."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MemoryRead:
     """What a read saw, kept with the prediction so that it can be explained later.
 
@@ -63,6 +64,9 @@ class MemoryRead:
     compiled: ClassVar[bool] = False
     """Whether it was read by compiled kernels."""
 
+    def __repr__(self) -> str:
+        return line(self, {"streams": len(self.label), "cells": int((self.label >= 0).sum())})
+
     @property
     def leads(self) -> Tensor:
         """Whether a position holds the leading cell of a label."""
@@ -89,7 +93,7 @@ class MemoryRead:
         return empty.scatter_add(1, self.label.clamp(min=0), values)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LoneRead(MemoryRead):
     """A read of a memory that has one cell for each label, by fused kernels."""
 

@@ -17,13 +17,14 @@ from labelmem.errors import MismatchError, StorageError, UnsupportedError
 from labelmem.explain import Explanation
 from labelmem.label_codec import encode_label
 from labelmem.labels import KnownLabels
+from labelmem.showing import Facts, line
 
 __all__ = ["Places", "Step", "Stepping"]
 
 S = TypeVar("S")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Step:
     """A prediction for ``n`` streams that has not been committed."""
 
@@ -37,6 +38,10 @@ class Step:
     """(n, W) what the model alone believed."""
     memory_probs: Tensor | None = None
     """(n, W) what the memory alone believed."""
+
+    def __repr__(self) -> str:
+        streams, labels = self.probs.shape
+        return line(self, {"streams": streams, "labels": labels})
 
 
 class Places(Protocol):
@@ -116,6 +121,10 @@ class Stepping(ABC, Generic[S]):
     def rebase(self, state: S, step: Step, width: int) -> Step:
         """Move a step whose label came late onto a state that other labels have changed since."""
         return self.advance(state, step.x, width)
+
+    def facts(self, state: S) -> Facts:
+        """What people are told of a state."""
+        return {"form": self.name}
 
     def signature(self) -> dict[str, Any]:
         """What a saved stream must agree on to be continued by this method."""

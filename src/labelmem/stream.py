@@ -10,10 +10,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from labelmem import notebooks
+from labelmem.copies import Forked
 from labelmem.errors import CorruptFileError, InputError, ObserveError
 from labelmem.explain import Explanation
 from labelmem.label_codec import decode_label, encode_label
 from labelmem.labels import LabelSpace, new_label, plain
+from labelmem.showing import Facts, Shown
 from labelmem.stepping import Step, Stepping
 from labelmem.storage import load_state, save_state
 from labelmem.trees import as_tensors, tree_map
@@ -30,9 +33,9 @@ class Prediction:
     first observed; the tensors are aligned with it.
     """
 
-    def __init__(self, step: Step, space: LabelSpace, stream: Stream, made_at: int) -> None:
-        self._step, self._space = step, space
-        self._stream, self._made_at = stream, made_at
+    def __init__(self, step: Step, space: LabelSpace, made_at: int) -> None:
+        # The label space tells which stream it belongs to: no other has the same.
+        self._step, self._space, self._made_at = step, space, made_at
         self._observed = False
 
     @property
@@ -76,8 +79,11 @@ class Prediction:
             return "Prediction(no label known yet)"
         return f"Prediction({self.label!r}, p={float(self.probs.max()):.3f})"
 
+    def _repr_html_(self) -> str:
+        return notebooks.bars("Prediction" if len(self.probs) else repr(self), self.top())
 
-class Stream:
+
+class Stream(Forked, Shown):
     """A user, a session or a document: its memory, combiner state and recurrent state.
 
     Made by :meth:`Adapter.stream`. Predicting is pure, as often as one likes; only
@@ -92,6 +98,8 @@ class Stream:
     >>> stream.predict([1.0, 0.0]).label
     'emu'
     """
+
+    method: Stepping[Any]
 
     def __init__(self, method: Stepping[Any]) -> None:
         self.method = method
@@ -124,7 +132,7 @@ class Stream:
             x = as_tensors(x, self.method.device, self.method.dtype, "the input")
             x = tree_map(lambda leaf: leaf[None], x)
         step = self.method.advance(self._state, x, len(self.space))
-        self._latest = Prediction(step, self.space, self, self.observed)
+        self._latest = Prediction(step, self.space, self.observed)
         return self._latest
 
     def observe(self, y: Hashable, prediction: Prediction | None = None) -> None:
@@ -213,6 +221,12 @@ class Stream:
         stream.observed = int(meta["observed"])
         return stream
 
+    def _facts(self) -> Facts:
+        counts = {"observed": self.observed, "labels": len(self.space)}
+        if new := len(self.space) - len(self.space.known):
+            counts["of them new"] = new
+        return {**counts, **self.method.facts(self._state)}
+
     def _to_observe(self, prediction: Prediction | None) -> Prediction:
         if prediction is None:
             if self._latest is None:
@@ -230,7 +244,7 @@ class Stream:
             raise InputError(
                 f"got a {type(prediction).__name__}; expected a Prediction made by this stream"
             )
-        if prediction._stream is not self or prediction._space is not self.space:
+        if prediction._space is not self.space:
             raise ObserveError(
                 "this prediction was made by another stream, or before a reset; "
                 "give it to the stream that made it"

@@ -81,7 +81,7 @@ class FitOptions:
             raise ConfigError(f"held_out is {self.held_out}; it must lie in (0, 1)")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FitResult:
     """How training went; all losses in nats per token on the validation streams."""
 
@@ -91,6 +91,9 @@ class FitResult:
     """The epoch whose weights were kept."""
     epochs: list[float]
     """Every epoch in turn; of the default form, every beginning that was learned."""
+
+    def __repr__(self) -> str:
+        return f"FitResult({self.before:.4f} -> {self.best:.4f} nats, {len(self.epochs)} epochs)"
 
 
 _METRIC = "log_perplexity"

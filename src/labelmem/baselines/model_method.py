@@ -28,7 +28,7 @@ class ModelState(TensorState):
     model: Any
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ModelStep(Step):
     """A step with what the model said, for the commit."""
 

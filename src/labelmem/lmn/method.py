@@ -12,9 +12,10 @@ from torch import Tensor, nn
 
 from labelmem.combiner import Combiner
 from labelmem.config import MemoryConfig
+from labelmem.copies import Copied
 from labelmem.engines.base import Engine
 from labelmem.engines.select import AUTO, checked_name, reasons, select
-from labelmem.errors import ConfigError, ModelError
+from labelmem.errors import ConfigError, ModelError, UnsupportedError
 from labelmem.explain import Explanation, loudest_cells
 from labelmem.kernel import Kernel
 from labelmem.keys import Key
@@ -25,12 +26,13 @@ from labelmem.lockstep.state import Held, can_record, hooks_of
 from labelmem.logit_memory import LogitMemory, LogitMemoryOptions, LogitState, LogitStep
 from labelmem.memory import LabeledMemory
 from labelmem.online import OnlineMethod, Step
+from labelmem.showing import Facts, Shown
 from labelmem.trees import chosen
 
 __all__ = ["LMN"]
 
 
-class LMN(Equations, OnlineMethod[Any]):  # type: ignore[override]  # its device is the model's
+class LMN(Shown, Copied, Equations, OnlineMethod[Any]):  # type: ignore[override]  # own device
     """A memory beside a model, as an online method; :class:`labelmem.Adapter` is its public form.
 
     With a combiner it takes the paper's steps, Eq. 1 to 5 and the write. Without one it takes those
@@ -38,6 +40,8 @@ class LMN(Equations, OnlineMethod[Any]):  # type: ignore[override]  # its device
 
     Parameters are those of the adapter.
     """
+
+    _own = ("_engines",)
 
     def __init__(
         self,
@@ -68,7 +72,10 @@ class LMN(Equations, OnlineMethod[Any]):  # type: ignore[override]  # its device
     @engine.setter
     def engine(self, name: str) -> None:
         self._only = checked_name(name)
-        self._engines: dict[int, Engine] = {}
+        self._make_own()
+
+    def _make_own(self) -> None:
+        self._engines: dict[int, Engine] = {}  # what they know of a model does not hold for another
 
     def engines(self, streams: int = 1) -> dict[str, str | None]:
         """Why each engine cannot take the steps of so many streams; None where it can.
@@ -141,6 +148,35 @@ class LMN(Equations, OnlineMethod[Any]):  # type: ignore[override]  # its device
         if self.online is not None:
             return "lmn-online"
         return "lmn" if isinstance(self.combiner, Combiner) else "lmn-fixed"
+
+    def _facts(self) -> Facts:
+        facts: dict[str, int | str] = {"model": type(self.backbone.model).__name__}
+        if self.dim is not None:
+            facts |= {"labels": len(self.known), "hidden vector": f"d={self.dim}"}
+        facts["form"] = self._form_in_words()
+        if self.online is not None and self.online.primed is not None:
+            facts["start"] = "primed"
+        return facts | ({"state": "closed"} if self.backbone.closed else {})
+
+    def facts(self, state: Any) -> Facts:
+        """Cells, and the form of the step."""
+        facts: dict[str, int | str] = {"cells": state.cells}
+        if state.form != self._form:
+            return facts | {"form": "a form that its adapter had before"}
+        try:
+            engine = self.engine_of(state.streams)
+        except UnsupportedError:  # said when it is asked for a step
+            engine = self.engine
+        return facts | {"form": self._form_in_words(), "engine": f"{engine} engine"}
+
+    def _form_in_words(self) -> str:
+        if self.online is not None:
+            return "default form"
+        if self.dim is None:
+            return "memory alone"
+        if isinstance(self.combiner, Combiner):
+            return f"LMN with a {self.combiner.kind} combiner"
+        return f"LMN-fixed theta={self.combiner:g}"
 
     def initial_state(self, streams: int) -> Any:
         """Empty memory, combiner at t = 0, the model's own initial state."""
@@ -306,7 +342,6 @@ class LMN(Equations, OnlineMethod[Any]):  # type: ignore[override]  # its device
         The combiner is shared, so the model must have the same type and device.
         """
         other = copy.copy(self)
-        other.engine = self.engine  # its engines know this model
         head = None
         if self.backbone.head is not None:
             names = {module: name for name, module in self.backbone.model.named_modules()}
@@ -327,6 +362,5 @@ class LMN(Equations, OnlineMethod[Any]):  # type: ignore[override]  # its device
     def variant(self, memory: MemoryConfig, combiner: float | Combiner | None) -> Self:
         """The same model with other settings; both share one hook, close either and both close."""
         other = copy.copy(self)
-        other.engine = self.engine
         other.memory, other.combiner = memory, combiner
         return other

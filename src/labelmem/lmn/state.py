@@ -94,6 +94,11 @@ class LMNState:
         """How many there are."""
         return self.memory.streams
 
+    @property
+    def cells(self) -> int:
+        """How many examples they remember together."""
+        return len(self.memory)
+
     def tensors(self) -> dict[str, Tensor]:
         """All of it, by name."""
         saved = {f"memory.{name}": t for name, t in self.memory.tensors().items()}
@@ -111,7 +116,7 @@ class LMNState:
         self.recurrent = rebuild(self.recurrent, saved)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LMNStep(Step):
     """A step of the adapter, with what its commit needs."""
 

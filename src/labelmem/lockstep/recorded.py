@@ -142,6 +142,14 @@ class RecordedLockstep:
             self.places.disturbed()
         return None if known else recording.y.where(recording.mask, -1)
 
+    @torch.no_grad()
+    def certain(self, step: Step) -> Step:
+        """The prediction that :meth:`advance` gave last, taken plainly if it was not fine."""
+        fine = self._open is None or bool(self._open.fine.all())
+        if not fine:
+            step, self._open = self._again(), None
+        return step
+
     def _again(self) -> Step:
         """The prediction before, taken plainly since it was not fine; says what was wrong."""
         assert self._latest is not None

@@ -44,6 +44,11 @@ class LogitState:
         """How many there are."""
         return len(self.users)
 
+    @property
+    def cells(self) -> int:
+        """How many examples they remember together."""
+        return sum(len(user.cells) for user in self.users if user is not None)
+
     def repeated(self, n: int) -> LogitState:
         """The one stream ``n`` times over."""
         many = tree_map(lambda leaf: leaf.expand(n, *leaf.shape[1:]), self.recurrent)
@@ -74,7 +79,7 @@ class LogitState:
         return named | {f"model.{i}": t for i, t in enumerate(leaves(self.recurrent))}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LogitStep(Step):
     """A step with what each user's memory made of it."""
 

@@ -11,6 +11,7 @@ from torch import Tensor
 from labelmem.config import MemoryConfig
 from labelmem.narrow import UNIT, narrowed, narrowed_width, widened
 from labelmem.reading import FADES
+from labelmem.showing import Facts, Shown
 
 __all__ = ["FREE", "CellStore"]
 
@@ -21,7 +22,7 @@ _FIRST = 256  # positions that one stream's memory grows by before an eighth is 
 _CELLS = ("v", "alpha", "label", "group", "written", "born", "writes", "rates")
 
 
-class CellStore:
+class CellStore(Shown):
     """Cells (label, v, alpha, time of last write) of ``n`` streams, in positions that may be spare.
 
     Parameters are those of :class:`labelmem.memory.LabeledMemory`.
@@ -79,6 +80,10 @@ class CellStore:
     def __len__(self) -> int:
         """The number of cells of all streams together."""
         return int(self.used.sum())
+
+    def _facts(self) -> Facts:
+        dim = {} if self.dim is None else {"vectors": f"d={self.dim}"}
+        return {"streams": self.streams, "cells": len(self)} | dim
 
     def _groups(self, k: int) -> Tensor:
         """(n, k) the positions of the leading cells: each cell's own where it is the only one."""

@@ -8,6 +8,7 @@ on instead, and tensors are made of them when someone looks.
 from __future__ import annotations
 
 import sys
+from dataclasses import fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -108,6 +109,10 @@ class TokenStep(LMNStep):
         # Past the guard that makes steps unchangeable.
         own = self.__dict__
         own["opened"], own["probs"], own["recurrent_form"] = opened, opened.P, form
+
+    def __reduce__(self) -> Any:
+        """In copies the bytes that kernels look at lie elsewhere: a step in tensors."""
+        return LMNStep, tuple(getattr(self, field.name) for field in fields(LMNStep))
 
     x = cached_property(lambda self: torch.full((1,), self.opened.token))
     theta = cached_property(lambda self: tensor(self.opened.rows[1]))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import weakref
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -20,6 +20,14 @@ from labelmem.reading import LabelPast, MemoryRead
 __all__ = ["CompiledRead", "Moment", "Told"]
 
 
+class _Left(NamedTuple):
+    """What a copied read still knows of cells that it no longer looks at."""
+
+    told: tuple[str, ...]
+    watched: bool
+    log_fades: Array
+
+
 class Moment:
     """The cells between two writes: the cells themselves, until something is about to change."""
 
@@ -29,6 +37,14 @@ class Moment:
         self.cells: Any = cells
         self.used, self.time = used, int(cells.time[0])
         self.kept: dict[str, Array] = {}
+
+    def __getstate__(self) -> tuple[None, dict[str, Any]]:
+        """Copies have all that reads tell: the cells of a copied memory are not found from here."""
+        cells = self.cells
+        for name in cells.told:
+            self.copy_of(name)
+        left = _Left(cells.told, cells.watched, cells.log_fades)
+        return None, {"cells": left, "kept": self.kept, "time": self.time, "used": self.used}
 
     def copy_of(self, name: str) -> Array:
         """(K, …) what the cells have of this kind, copied; made once."""
@@ -51,6 +67,10 @@ class Told:
 
     time: Array
     """(1,) the time of the latest observation."""
+    watched = False
+    """Whether reads tell how the labels came so far."""
+    log_fades = np.empty(0, np.float32)
+    """By which the rates of writes fade."""
 
     def __init__(self) -> None:
         self._now: weakref.ref[Moment] | None = None
