@@ -10,6 +10,7 @@ from torch import Tensor
 
 from labelmem.errors import ConfigError, InputError, ObserveError
 from labelmem.labels import LabelSpace, new_label, plain
+from labelmem.locks import Lock, one_at_a_time
 from labelmem.lockstep.recorded import RecordedLockstep
 from labelmem.stepping import Step, Stepping
 from labelmem.trees import as_tensors, leaves
@@ -21,7 +22,7 @@ class StreamBatch:
     """``n`` independent streams; one call predicts or observes for all of them.
 
     Streams of unequal length are run with a mask: a stream that is masked out of ``observe`` is
-    left exactly as it was.
+    left exactly as it was. Threads that use one batch wait for each other.
 
     Examples
     --------
@@ -37,7 +38,7 @@ class StreamBatch:
     def __init__(self, method: Stepping[Any], n: int) -> None:
         if n < 1:
             raise ConfigError(f"asked for {n} streams; there must be at least one")
-        self.method, self.n = method, n
+        self.method, self.n, self._lock = method, n, Lock()
         # Streams without labels of their own share one space until they meet one.
         self._shared = LabelSpace(method.known)
         self._spaces: dict[int, LabelSpace] = {}
@@ -71,6 +72,7 @@ class StreamBatch:
         return self.n
 
     @property
+    @one_at_a_time
     def width(self) -> int:
         """The number of label columns: the model's, and the most new labels of any stream."""
         self._settle()
@@ -78,6 +80,7 @@ class StreamBatch:
         return max([len(self._shared), *(len(space) for space in spaces)])
 
     @property
+    @one_at_a_time
     def widths(self) -> Tensor | None:
         """(n,) the number of labels of each stream; None while all know just the model's."""
         self._settle()
@@ -86,12 +89,14 @@ class StreamBatch:
         each = [len(self._spaces.get(stream, self._shared)) for stream in range(self.n)]
         return torch.tensor(each, device=self.method.device)
 
+    @one_at_a_time
     def labels(self, stream: int) -> list[Any]:
         """The labels of one stream; columns beyond them are padding with probability 0."""
         self._settle()
         space = self._spaces.get(stream, self._shared)
         return space.names(len(space))
 
+    @one_at_a_time
     @torch.inference_mode(False)
     def predict(self, X: Any) -> Tensor:
         """Predict for one input per stream, first dimension n; (n, L) probabilities. Pure.
@@ -114,6 +119,7 @@ class StreamBatch:
             self.last = self.method.advance(self._now, X, self.width)
         return self.last.probs
 
+    @one_at_a_time
     @torch.inference_mode(False)
     def observe(self, Y: Sequence[Any] | Tensor, mask: Any = None) -> None:
         """Reveal the labels of the latest predictions, in the streams where ``mask`` is true."""
@@ -125,6 +131,7 @@ class StreamBatch:
         for stream, label in new:
             self._spaces.setdefault(stream, LabelSpace(self.method.known)).add(label)
 
+    @one_at_a_time
     @torch.inference_mode(False)
     def observe_ids(self, y: Tensor, mask: Tensor | None = None) -> None:
         """Reveal labels by id, for replaying recordings: new labels are numbered, not named.
@@ -153,6 +160,7 @@ class StreamBatch:
         self.last = None
         return recorded
 
+    @one_at_a_time
     @torch.inference_mode(False)
     def tensors(self) -> dict[str, Tensor]:
         """All that the streams remember, by name: detached copies.
@@ -169,6 +177,7 @@ class StreamBatch:
         held = self.method.tensors(self._state)
         return {name: tensor.detach().clone() for name, tensor in held.items()}
 
+    @one_at_a_time
     def reset(self) -> None:
         """Forget everything: all streams are as new."""
         try:

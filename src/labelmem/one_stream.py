@@ -17,6 +17,7 @@ from torch import Tensor
 from labelmem.batch import StreamBatch
 from labelmem.fast import Array, array, compiled, tensor
 from labelmem.lmn import LMN, LMNState
+from labelmem.locks import one_at_a_time
 from labelmem.online import OnlineMethod, Step
 from labelmem.stream_combiner import RATES_32, StreamState
 from labelmem.trees import leaves, rebuild
@@ -106,6 +107,7 @@ class OneStreamBatch(StreamBatch):
         self._tensors, self._held = state, None
 
     @property
+    @one_at_a_time
     def last(self) -> Step | None:
         """The prediction that waits for its labels."""
         if self._last is None and self._open is not None:
@@ -117,6 +119,7 @@ class OneStreamBatch(StreamBatch):
     def last(self, step: Step | None) -> None:
         self._last, self._open = step, None
 
+    @one_at_a_time
     def predict(self, X: Any) -> Tensor:
         """Predict for one input; (1, L) probabilities. Pure."""
         found = self._predicted(X)
@@ -125,6 +128,7 @@ class OneStreamBatch(StreamBatch):
         self._last, self._open = None, found
         return found.P
 
+    @one_at_a_time
     def observe_ids(self, y: Tensor, mask: Tensor | None = None) -> None:
         """Reveal a label by its id."""
         if self._open is None or mask is not None or torch.is_inference_mode_enabled():

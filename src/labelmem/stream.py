@@ -14,6 +14,7 @@ from labelmem.errors import CorruptFileError, InputError, ObserveError
 from labelmem.explain import Explanation
 from labelmem.label_codec import decode_label, encode_label
 from labelmem.labels import LabelSpace, new_label, plain
+from labelmem.locks import Lock, one_at_a_time
 from labelmem.stepping import Step, Stepping
 from labelmem.storage import load_state, save_state
 from labelmem.trees import as_tensors, tree_map
@@ -81,7 +82,7 @@ class Stream:
     """A user, a session or a document: its memory, combiner state and recurrent state.
 
     Made by :meth:`Adapter.stream`. Predicting is pure, as often as one likes; only
-    :meth:`observe` changes anything.
+    :meth:`observe` changes anything. Threads that use one stream wait for each other.
 
     Examples
     --------
@@ -94,7 +95,7 @@ class Stream:
     """
 
     def __init__(self, method: Stepping[Any]) -> None:
-        self.method = method
+        self.method, self._lock = method, Lock()
         self.space = LabelSpace(method.known)
         self.observed = 0
         # A stream keeps the options it began with, whatever the method becomes.
@@ -104,10 +105,12 @@ class Stream:
             self._state = method.initial_state(1)
 
     @property
+    @one_at_a_time
     def labels(self) -> list[Any]:
         """All labels this stream knows now."""
         return self.space.names(len(self.space))
 
+    @one_at_a_time
     def predict(self, x: Any) -> Prediction:
         """Predict the label of one input (without a batch dimension). Changes nothing."""
         if torch.is_inference_mode_enabled():
@@ -122,6 +125,7 @@ class Stream:
         self._latest = Prediction(step, self.space, self, self.observed)
         return self._latest
 
+    @one_at_a_time
     def observe(self, y: Hashable, prediction: Prediction | None = None) -> None:
         """Reveal the true label of the latest prediction, or of an earlier one.
 
@@ -153,6 +157,7 @@ class Stream:
         if self._latest is prediction:
             self._latest = None
 
+    @one_at_a_time
     def explain(self, prediction: Prediction, label: Any = None) -> Explanation:
         """Say why: the cells behind the predicted label, or behind another one."""
         self._check_mine(prediction)
@@ -161,6 +166,7 @@ class Stream:
             raise InputError(f"the label {label!r} was not known when the prediction was made")
         return self.method.explain(prediction._step, index).named(self.space)
 
+    @one_at_a_time
     @torch.inference_mode(False)
     def reset(self) -> None:
         """Forget everything: the stream is as new."""
@@ -168,6 +174,7 @@ class Stream:
         self.space = LabelSpace(self.method.known)
         self.observed, self._latest = 0, None
 
+    @one_at_a_time
     @torch.inference_mode(False)
     def tensors(self) -> dict[str, Tensor]:
         """The tensors that :meth:`save` would write, by name: detached copies.
@@ -184,6 +191,7 @@ class Stream:
         held = self.method.tensors(self._state)
         return {name: tensor.detach().clone() for name, tensor in held.items()}
 
+    @one_at_a_time
     def save(self, path: str | Path) -> None:
         """Write the committed state to one file, atomically; a pending prediction is not part."""
         meta: dict[str, Any] = {
