@@ -8,7 +8,10 @@ ifneq ($(wildcard ../shared/data),)
 export LABELMEM_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help setup demo test test-paper lint bench docs wheel check-extras clean
+# How long `make soak` lasts.
+SECONDS ?= 3600
+
+.PHONY: help setup demo test test-paper soak lint bench docs wheel check-extras clean
 .DEFAULT_GOAL := help
 
 help: ## list the commands
@@ -37,6 +40,9 @@ test: lint ## everything: lint, doctests (README included) and tests
 
 test-paper: $(STAMP) ## the tests of the paper's package alone
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal -q paper
+
+soak: $(STAMP) ## streams in many threads against the same ones alone, for an hour (SECONDS=60: a minute)
+	OMP_NUM_THREADS=1 $(BIN)/python tests/soak.py --seconds $(SECONDS)
 
 bench: $(STAMP) ## ratios of running times, measured in one run
 	$(BIN)/python benchmarks/run.py

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 from typing import Any
 
@@ -9,7 +10,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules import module as torch_module
 
-from labelmem.copies import Copied
 from labelmem.errors import ClosedError, InputError, ModelError
 from labelmem.fast import alone, bounded
 from labelmem.functional import finite
@@ -49,7 +49,27 @@ def find_head(model: nn.Module, head: str | nn.Module | None) -> nn.Linear:
     return head
 
 
-class Backbone(Copied):
+class _Pass:
+    """One call of a model: what entered and left the head belongs to it alone."""
+
+    __slots__ = ("caught", "of")
+
+    def __init__(self, of: Backbone) -> None:
+        self.of = of
+        self.caught: tuple[Tensor, Tensor] | None = None
+
+
+class _Thread(threading.local):
+    """What a thread is at."""
+
+    latest: _Pass | None = None
+    """The pass under way. One inside another, of a model that asks an adapter, puts it aside."""
+
+
+_HERE = _Thread()
+
+
+class Backbone:
     """Runs a frozen model and catches what enters and leaves its head.
 
     A model is *recurrent* when it has a method ``initial_state(n)`` that returns tensors with the
@@ -65,27 +85,21 @@ class Backbone(Copied):
         The last linear layer, its name, or None to find it; False takes the model's output as h.
     """
 
-    _own = ("_caught", "_running")
-
     def __init__(self, model: nn.Module, head: str | nn.Module | bool | None = None) -> None:
         if not isinstance(model, nn.Module):
             raise ModelError(f"the model is a {type(model).__name__}; it must be a torch nn.Module")
         self.model = model
         self.head = None if isinstance(head, bool) else find_head(model, head)
         self.recurrent = hasattr(model, "initial_state")
-        self._make_own()
         self._was_training = [(module, module.training) for module in model.modules()]
         self._hook = self.head.register_forward_hook(self._catch) if self.head else None
         self._closed = False
         model.eval()
 
-    def _make_own(self) -> None:
-        self._caught: tuple[Tensor, Tensor] | None = None
-        self._running = False
-
     def _catch(self, _: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
-        if self._running:  # the user may call the model for other purposes
-            self._caught = (inputs[0], output)
+        here = _HERE.latest
+        if here is not None and here.of is self:  # others may call the model meanwhile
+            here.caught = (inputs[0], output)
 
     @property
     def device(self) -> torch.device:
@@ -122,7 +136,7 @@ class Backbone(Copied):
         self.check_open()
         if any(module.training for module, _ in self._was_training):
             self.model.eval()
-        output = self._run(x, state, streams)
+        output, caught = self._run(x, state, streams)
         if self.recurrent:
             if not isinstance(output, tuple) or len(output) < 2:
                 raise ModelError(
@@ -130,14 +144,16 @@ class Backbone(Copied):
                     "return (logits, new_state)"
                 )
             output, state = output[0], output[-1]
-        h, logits = self._answer(output)
+        h, logits = self._answer(output, caught)
         self._check_form(h, streams)
         return h, logits, state
 
-    def _run(self, x: Any, state: Any, streams: int) -> Any:
-        self._caught, self._running = None, True
+    def _run(self, x: Any, state: Any, streams: int) -> tuple[Any, tuple[Tensor, Tensor] | None]:
+        outer, own = _HERE.latest, _Pass(self)
+        _HERE.latest = own
         try:
-            return self.model(x, state) if self.recurrent else self.model(x)
+            output = self.model(x, state) if self.recurrent else self.model(x)
+            return output, own.caught
         except (RuntimeError, ValueError, LookupError, TypeError, AttributeError) as error:
             shapes = tree_map(lambda leaf: tuple(leaf.shape), x)
             raise InputError(
@@ -145,17 +161,18 @@ class Backbone(Copied):
                 f"({streams} stream(s), one row each): {error}"
             ) from error
         finally:
-            self._running = False
+            _HERE.latest = outer
 
-    def _answer(self, output: Any) -> tuple[Tensor, Tensor | None]:
+    def _answer(
+        self, output: Any, caught: tuple[Tensor, Tensor] | None
+    ) -> tuple[Tensor, Tensor | None]:
         if self.head is None:
             return output, None
-        if self._caught is None:
+        if caught is None:
             raise ModelError(
                 f"the head {self.head} took no part in the model's forward pass; name the layer "
                 "that gives the logits with head=..."
             )
-        caught, self._caught = self._caught, None
         return caught
 
     def _check_form(self, h: Tensor, streams: int) -> None:
@@ -223,5 +240,5 @@ class Hooks:
             getattr(hook, "__func__", None) is not Backbone._catch
             for hooks in self._held
             if hooks
-            for hook in hooks.values()
+            for hook in tuple(hooks.values())  # other threads come and go
         )

@@ -11,6 +11,7 @@ from torch import Tensor
 from labelmem.copies import Forked
 from labelmem.errors import ConfigError, InputError, ObserveError
 from labelmem.labels import LabelSpace, new_label, plain
+from labelmem.locks import Lock, one_at_a_time
 from labelmem.lockstep.recorded import RecordedLockstep
 from labelmem.showing import Facts, Shown
 from labelmem.stepping import Step, Stepping
@@ -23,7 +24,7 @@ class StreamBatch(Forked, Shown):
     """``n`` independent streams; one call predicts or observes for all of them.
 
     Streams of unequal length are run with a mask: a stream that is masked out of ``observe`` is
-    left exactly as it was.
+    left exactly as it was. Threads that use one batch wait for each other.
 
     Examples
     --------
@@ -42,7 +43,7 @@ class StreamBatch(Forked, Shown):
     def __init__(self, method: Stepping[Any], n: int) -> None:
         if n < 1:
             raise ConfigError(f"asked for {n} streams; there must be at least one")
-        self.method, self.n = method, n
+        self.method, self.n, self._lock = method, n, Lock()
         # Streams without labels of their own share one space until they meet one.
         self._shared = LabelSpace(method.known)
         self._spaces: dict[int, LabelSpace] = {}
@@ -91,6 +92,7 @@ class StreamBatch(Forked, Shown):
         return self.n
 
     @property
+    @one_at_a_time
     def width(self) -> int:
         """The number of label columns: the model's, and the most new labels of any stream."""
         self._settle()
@@ -101,6 +103,7 @@ class StreamBatch(Forked, Shown):
         return max([len(self._shared), *(len(space) for space in spaces)])
 
     @property
+    @one_at_a_time
     def widths(self) -> Tensor | None:
         """(n,) the number of labels of each stream; None while all know just the model's."""
         self._settle()
@@ -109,12 +112,14 @@ class StreamBatch(Forked, Shown):
         each = [len(self._spaces.get(stream, self._shared)) for stream in range(self.n)]
         return torch.tensor(each, device=self.method.device)
 
+    @one_at_a_time
     def labels(self, stream: int) -> list[Any]:
         """The labels of one stream; columns beyond them are padding with probability 0."""
         self._settle()
         space = self._spaces.get(stream, self._shared)
         return space.names(len(space))
 
+    @one_at_a_time
     @torch.inference_mode(False)
     def predict(self, X: Any) -> Tensor:
         """Predict for one input per stream, first dimension n; (n, L) probabilities. Pure.
@@ -137,6 +142,7 @@ class StreamBatch(Forked, Shown):
             self.last = self.method.advance(self._now, X, self.width)
         return self.last.probs
 
+    @one_at_a_time
     @torch.inference_mode(False)
     def observe(self, Y: Sequence[Any] | Tensor, mask: Any = None) -> None:
         """Reveal the labels of the latest predictions, in the streams where ``mask`` is true."""
@@ -148,6 +154,7 @@ class StreamBatch(Forked, Shown):
         for stream, label in new:
             self._spaces.setdefault(stream, LabelSpace(self.method.known)).add(label)
 
+    @one_at_a_time
     @torch.inference_mode(False)
     def observe_ids(self, y: Tensor, mask: Tensor | None = None) -> None:
         """Reveal labels by id, for replaying recordings: new labels are numbered, not named.
@@ -176,6 +183,7 @@ class StreamBatch(Forked, Shown):
         self.last = None
         return recorded
 
+    @one_at_a_time
     @torch.inference_mode(False)
     def tensors(self) -> dict[str, Tensor]:
         """All that the streams remember, by name: detached copies.
@@ -192,6 +200,7 @@ class StreamBatch(Forked, Shown):
         held = self.method.tensors(self._state)
         return {name: tensor.detach().clone() for name, tensor in held.items()}
 
+    @one_at_a_time
     def reset(self) -> None:
         """Forget everything: all streams are as new."""
         try:

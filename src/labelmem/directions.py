@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from functools import lru_cache
 from typing import Any
 
@@ -44,12 +45,20 @@ class Directions:
         self._here = torch.empty(0, dim)
         self._elsewhere: dict[torch.device, Tensor] = {}
         self._earlier: list[Tensor] = []  # smaller ones, which a recorded step may still read
+        self._growing = threading.Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Directions, (self.dim, self.seed)
 
     def table(self, device: torch.device, tokens: int = 1) -> Tensor:
         """Directions of at least the tokens below ``tokens``, (N, dim)."""
+        held = self._here if device.type == "cpu" else self._elsewhere.get(device)
+        if held is not None and len(held) >= tokens:
+            return held
+        with self._growing:  # one of the threads that ask
+            return self._made(device, tokens)
+
+    def _made(self, device: torch.device, tokens: int) -> Tensor:
         here = self._here
         if len(here) < tokens:
             self._here = here = self._grown(here, tokens)

@@ -132,10 +132,11 @@ class Stepping(ABC, Generic[S]):
 
     def shared_signature(self) -> dict[str, Any]:
         """The signature as it is now; one object for all streams that begin with the same."""
-        now = self.signature()
-        if self._latest_signature != now:
-            self._latest_signature = now
-        return self._latest_signature
+        now, latest = self.signature(), self._latest_signature
+        if latest == now:
+            return latest
+        self._latest_signature = now
+        return now
 
     def explain(self, step: Step, label: int) -> Explanation:
         """Say which cells stand behind a prediction; only methods with a memory can."""

@@ -16,6 +16,7 @@ from labelmem.errors import CorruptFileError, InputError, ObserveError
 from labelmem.explain import Explanation
 from labelmem.label_codec import decode_label, encode_label
 from labelmem.labels import LabelSpace, new_label, plain
+from labelmem.locks import Lock, one_at_a_time
 from labelmem.showing import Facts, Shown
 from labelmem.stepping import Step, Stepping
 from labelmem.storage import load_state, save_state
@@ -87,7 +88,7 @@ class Stream(Forked, Shown):
     """A user, a session or a document: its memory, combiner state and recurrent state.
 
     Made by :meth:`Adapter.stream`. Predicting is pure, as often as one likes; only
-    :meth:`observe` changes anything.
+    :meth:`observe` changes anything. Threads that use one stream wait for each other.
 
     Examples
     --------
@@ -102,7 +103,7 @@ class Stream(Forked, Shown):
     method: Stepping[Any]
 
     def __init__(self, method: Stepping[Any]) -> None:
-        self.method = method
+        self.method, self._lock = method, Lock()
         self.space = LabelSpace(method.known)
         self.observed = 0
         # A stream keeps the options it began with, whatever the method becomes.
@@ -112,6 +113,7 @@ class Stream(Forked, Shown):
             self._state = method.initial_state(1)
 
     @property
+    @one_at_a_time
     def labels(self) -> list[Any]:
         """All labels this stream knows now."""
         return self.space.names(len(self.space))
@@ -121,6 +123,7 @@ class Stream(Forked, Shown):
         """The name of the engine that takes the steps: see :meth:`Adapter.engines`."""
         return self.method.engine_of(1)
 
+    @one_at_a_time
     def predict(self, x: Any) -> Prediction:
         """Predict the label of one input (without a batch dimension). Changes nothing."""
         if torch.is_inference_mode_enabled():
@@ -135,6 +138,7 @@ class Stream(Forked, Shown):
         self._latest = Prediction(step, self.space, self.observed)
         return self._latest
 
+    @one_at_a_time
     def observe(self, y: Hashable, prediction: Prediction | None = None) -> None:
         """Reveal the true label of the latest prediction, or of an earlier one.
 
@@ -166,6 +170,7 @@ class Stream(Forked, Shown):
         if self._latest is prediction:
             self._latest = None
 
+    @one_at_a_time
     def explain(self, prediction: Prediction, label: Any = None) -> Explanation:
         """Say why: the cells behind the predicted label, or behind another one."""
         self._check_mine(prediction)
@@ -174,6 +179,7 @@ class Stream(Forked, Shown):
             raise InputError(f"the label {label!r} was not known when the prediction was made")
         return self.method.explain(prediction._step, index).named(self.space)
 
+    @one_at_a_time
     @torch.inference_mode(False)
     def reset(self) -> None:
         """Forget everything: the stream is as new."""
@@ -181,6 +187,7 @@ class Stream(Forked, Shown):
         self.space = LabelSpace(self.method.known)
         self.observed, self._latest = 0, None
 
+    @one_at_a_time
     @torch.inference_mode(False)
     def tensors(self) -> dict[str, Tensor]:
         """The tensors that :meth:`save` would write, by name: detached copies.
@@ -197,6 +204,7 @@ class Stream(Forked, Shown):
         held = self.method.tensors(self._state)
         return {name: tensor.detach().clone() for name, tensor in held.items()}
 
+    @one_at_a_time
     def save(self, path: str | Path) -> None:
         """Write the committed state to one file, atomically; a pending prediction is not part."""
         meta: dict[str, Any] = {

@@ -56,6 +56,7 @@ NOT_RUN = {
     "make docs": "it builds the site, which a slow test does",
     "make help": "it prints the Makefile",
     "make setup": "it installs from the package index",
+    "make soak": "it takes an hour; test_threads.py does the same in seconds",
     "make test": "it is what runs this test",
     "make test-paper": "it is a part of make test",
     "make wheel": "it builds in clean environments, minutes",

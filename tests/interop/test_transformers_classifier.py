@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
+from threads import at_once
 from torch import Tensor
 from toys import filled
 
@@ -130,3 +132,22 @@ def test_a_missing_extra_is_named() -> None:
     command = [sys.executable, "-W", "error", "-c", script]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "pip install 'labelmem[transformers]'" in done.stdout
+
+
+@pytest.mark.parametrize("family", ["bert", "gpt2"])
+def test_users_in_threads_are_told_what_they_are_told_alone(family: str) -> None:
+    adapter = sequence_classifier(text_classifier(family), combiner=0.5)
+
+    def life(n: int) -> Callable[[], list[Tensor]]:
+        def lived() -> list[Tensor]:
+            stream, told = adapter.stream(), []
+            for t in range(15):
+                told.append(stream.predict(tokens(100 * n + t, 5)).probs)
+                stream.observe(["lost_card", "other"][t % 2])
+            return told
+
+        return lived
+
+    alone = [life(n)() for n in range(4)]
+    for told, seen in zip(alone, at_once(*map(life, range(4))), strict=True):
+        assert all(torch.equal(a, b) for a, b in zip(told, seen, strict=True))

@@ -17,6 +17,7 @@ from labelmem.baselines.base import masked_softmax, refuse_infinite, require
 from labelmem.baselines.model_method import ModelMethod, ModelState, ModelStep
 from labelmem.baselines.state import wider
 from labelmem.errors import InputError
+from labelmem.locks import Lock, one_at_a_time
 from labelmem.online import Step
 from labelmem.trees import chosen, leaves, tree_map
 
@@ -84,8 +85,10 @@ class SGDAll(ModelMethod[SGDAllState, SGDAllOptions]):
 
     name = "sgd-all"
     Options = SGDAllOptions
+    _lock = Lock()  # of all: streams put their weights into the model for as long as it runs
     _one_by_one = False  # becomes True when vmap has failed where a single stream has not
 
+    @one_at_a_time
     def initial_state(self, streams: int) -> SGDAllState:
         """The model's own weights, not yet copied."""
         assert self.backbone.head is not None
@@ -101,6 +104,7 @@ class SGDAll(ModelMethod[SGDAllState, SGDAllOptions]):
     def _weights(self) -> Weights:
         return {name: p.detach() for name, p in self.backbone.model.named_parameters()}
 
+    @one_at_a_time
     @torch.no_grad()
     def advance(self, state: SGDAllState, x: Any, width: int) -> ModelStep:
         """What each stream's own copy of the model says."""
@@ -120,6 +124,7 @@ class SGDAll(ModelMethod[SGDAllState, SGDAllOptions]):
         """Late label: all moves on from the weights of now."""
         return self.advance(state, step.x, width)
 
+    @one_at_a_time
     def learn(self, state: SGDAllState, step: ModelStep, y: Tensor, mask: Tensor | None) -> None:
         """Give a new label its row, then take the step in all weights."""
         own = chosen(mask, torch.maximum(state.own, y + 1 - len(self.known)), state.own)

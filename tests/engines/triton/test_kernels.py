@@ -18,10 +18,11 @@ from strategies import DIM, Event, configs, events
 from torch import Tensor
 from toys import make_adapter, random_combiner, random_stream, snapshot
 
-from labelmem import Adapter, LabeledMemory, MemoryConfig, StreamBatch, kernels
+from labelmem import Adapter, LabeledMemory, MemoryConfig, StreamBatch
 from labelmem import functional as F
 from labelmem.combiner import LabelCombiner
 from labelmem.combining import gru
+from labelmem.engines import triton as kernels
 from labelmem.errors import ModelError
 from labelmem.fast import plainly
 from labelmem.keys import Hidden, Joined, RecentTokens

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
@@ -31,8 +32,14 @@ class TakesMapping(nn.Module):
 
     def forward(self, batch: Mapping[str, Tensor]) -> Tensor:
         """Logits (n, L) of n texts."""
-        head, every = self._head[0], []
-        hook = head.register_forward_hook(lambda _, x, y: every.append((x[0], y)))
+        head, me = self._head[0], threading.get_ident()
+        every: list[tuple[Tensor, Tensor]] = []
+
+        def catch(_: nn.Module, inputs: tuple[Tensor, ...], answer: Tensor) -> None:
+            if threading.get_ident() == me:  # others may run the model meanwhile
+                every.append((inputs[0], answer))
+
+        hook = head.register_forward_hook(catch)
         try:
             logits: Tensor = self.model(**batch).logits
         finally:

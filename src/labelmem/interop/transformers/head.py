@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any, Self
 
 import torch
@@ -86,18 +87,34 @@ class HeadAdapter(Adapter):
         return super().combine(state, h, key, logits, *rest, **more)
 
 
+class _Pass(threading.local):
+    """What entered the output layer when the calling thread last ran the model."""
+
+    h: Tensor | None = None
+    used = 0
+
+
 class HeadInput:
     """Catches what enters the output layer, for as long as the context is open.
+
+    Other threads may run the model meanwhile: each sees its own passes.
 
     A pass over several positions may be asked about position by position, as assisted generation
     does: :meth:`next` hands them out in their order.
     """
 
     def __init__(self, layer: nn.Linear) -> None:
-        self.layer = layer
-        self.h: Tensor | None = None
+        self.layer, self._latest = layer, _Pass()
+
+    @property
+    def h(self) -> Tensor | None:
         """(rows, positions, d) of the latest pass."""
-        self.used = 0
+        return self._latest.h
+
+    @property
+    def used(self) -> int:
+        """How many of its positions were handed out."""
+        return self._latest.used
 
     def __enter__(self) -> Self:
         self._hook = self.layer.register_forward_pre_hook(self._catch)
@@ -105,10 +122,10 @@ class HeadInput:
 
     def __exit__(self, *_: object) -> None:
         self._hook.remove()
-        self.h = None
+        self._latest = _Pass()
 
     def _catch(self, _: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-        self.h, self.used = inputs[0].detach(), 0
+        self._latest.h, self._latest.used = inputs[0].detach(), 0
 
     @property
     def waiting(self) -> bool:
@@ -127,5 +144,5 @@ class HeadInput:
                 "the logits are processed more often than the model runs; this way of generating "
                 "is not supported with a memory"
             )
-        self.used += 1
+        self._latest.used += 1
         return self.h[:, self.used - 1] if in_order else self.h[:, -1]

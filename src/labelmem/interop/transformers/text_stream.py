@@ -99,9 +99,10 @@ class TextStream:
         that is loaded go on with the same computation, bit for bit.
         """
         one = self._one
-        one._context.forget_cache()
-        tensors = one.lm.adapter.tensors(one._state) | {"text.ids": self.ids}
-        save_state(path, _KIND, tensors, {"signature": self._signature})
+        with one._lock.held:
+            one._context.forget_cache()
+            tensors = one.lm.adapter.tensors(one._state) | {"text.ids": self.ids}
+            save_state(path, _KIND, tensors, {"signature": self._signature})
 
     @classmethod
     def load(cls, lm: MemoryLM, path: str | Path) -> TextStream:

@@ -16,6 +16,7 @@ from labelmem.interop.transformers.context import Context
 from labelmem.interop.transformers.head import HeadInput
 from labelmem.interop.transformers.mixing import MemoryProcessor
 from labelmem.interop.transformers.tokens import as_rows
+from labelmem.locks import Lock, one_at_a_time
 from labelmem.metrics import FLOOR
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class TextStreams:
 
     Made by :meth:`MemoryLM.streams`. :meth:`read` is the only method that learns; everything else
     may be called as often as one likes. Texts may have different lengths: the results are those of
-    each stream alone.
+    each stream alone. Threads that use the same streams wait for each other.
 
     Examples
     --------
@@ -51,7 +52,7 @@ class TextStreams:
     def __init__(self, lm: MemoryLM, n: int) -> None:
         if type(n) is not int or n < 1:
             raise ConfigError(f"asked for {n!r} streams; there must be at least one")
-        self.lm, self.n = lm, n
+        self.lm, self.n, self._lock = lm, n, Lock()
         self._context = Context(lm.model, n, lm.context)
         with torch.inference_mode(False):
             self._state = lm.adapter.initial_state(n)
@@ -60,10 +61,12 @@ class TextStreams:
         return self.n
 
     @property
+    @one_at_a_time
     def ids(self) -> list[Tensor]:
         """The tokens that each stream has before it; the oldest ones may be gone."""
         return list(self._context.rows)
 
+    @one_at_a_time
     def read(self, text: Any) -> list[Tensor]:
         """Take in text that the users wrote, accepted or corrected, and learn from it.
 
@@ -83,6 +86,7 @@ class TextStreams:
         """
         return self._read(self._rows(text))
 
+    @one_at_a_time
     def predict(self) -> Tensor:
         """Probabilities (n, V) of the next token of each stream. Changes nothing."""
         context = self._context.copy()
@@ -98,6 +102,7 @@ class TextStreams:
         scores = self.fork().read(text)
         return torch.stack([torch.exp(-row.mean()) for row in scores])
 
+    @one_at_a_time
     def generate(self, text: Any = None, **options: Any) -> Any:
         """Continue the texts with the model's own ``generate``, the memory mixed in.
 
@@ -146,22 +151,25 @@ class TextStreams:
         an ``assistant_model`` or ``prompt_lookup_num_tokens`` takes part.
         """
         adapter, in_order = self.lm.adapter, self.lm.in_order
-        with HeadInput(adapter.output) as seen:
+        with self._lock.held, HeadInput(adapter.output) as seen:
             yield MemoryProcessor(adapter, self._state, seen, in_order, assisted)
 
+    @one_at_a_time
     @torch.inference_mode(False)
     def fork(self) -> Self:
         """The same streams again, going their own way from here."""
         other = copy.copy(self)
-        adapter = self.lm.adapter
+        adapter, other._lock = self.lm.adapter, Lock()
         other._context = self._context.copy()
         other._state = adapter.restore(adapter.tensors(self._state), self.n)
         return other
 
+    @one_at_a_time
     def new_text(self) -> None:
         """Begin a new text: the memory stays, the text before is forgotten."""
         self._context = Context(self.lm.model, self.n, self.lm.context)
 
+    @one_at_a_time
     @torch.inference_mode(False)
     def reset(self) -> None:
         """Forget everything: the streams are as new."""
