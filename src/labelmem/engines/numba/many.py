@@ -20,9 +20,11 @@ from labelmem.engines.numba.row_cells import RowRead
 from labelmem.engines.numba.rows import Mixture, mix_rows
 from labelmem.engines.numba.stream_rows import follow_rows, weigh_rows
 from labelmem.engines.numba.threads import spread
+from labelmem.engines.numba.worth import worth_rows
 from labelmem.fast import Array, array
 from labelmem.lmn import ways
 from labelmem.lmn.state import LMNState, LMNStep
+from labelmem.scoring import Worth
 from labelmem.stream_combiner import RATES_32, StreamCombiner, StreamState
 from labelmem.stream_combiner.state import StreamStep
 
@@ -62,6 +64,7 @@ class ManyStep(LMNStep):
     def __init__(self, **parts: Any) -> None:
         self.__dict__.update(parts)  # past the guard that makes steps unchangeable
 
+    lazy = True
     highest = None
     combined = cached_property(lambda self: self._combined())
 
@@ -84,6 +87,15 @@ class ManyStep(LMNStep):
         P = np.empty((len(self.logits), self.width), np.float32)
         spread(mix_rows, len(P), 8 * self.width, self.mixture, P)
         return torch.from_numpy(P)
+
+    def worth(self, y: Tensor, widths: Tensor | None = None, top: int = 0) -> Worth:
+        """What the prediction is worth: see :class:`labelmem.stepping.Step`."""
+        n, count = len(self.logits), min(top, self.width)
+        each = np.full(n, self.width) if widths is None else array(widths.contiguous())
+        figures, probs = (np.empty((n, k), np.float32) for k in (4, count))
+        told = (array(y.contiguous()), each, figures, np.empty((n, count), np.int64), probs)
+        spread(worth_rows, n, 8 * self.width, self.mixture, self.made, *told)
+        return Worth(*map(torch.from_numpy, (figures.T, *told[3:])))
 
     @cached_property
     def theta(self) -> Tensor:  # type: ignore[override]
