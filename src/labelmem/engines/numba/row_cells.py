@@ -98,7 +98,7 @@ class RowRead(MemoryRead):
     def past(self) -> LabelPast | None:
         """How the labels came so far, where the memory was asked to tell."""
         rows = self.moment.rows
-        if not rows.size.shape[1]:
+        if not len(rows.log_fades):  # they are kept where somebody asks
             return None
         gone = (self.age - 1).clamp(min=0)[..., None]
         rates = self._copy_of("rates") * (torch.from_numpy(rows.log_fades) * gone).exp()

@@ -147,11 +147,14 @@ def write_rows(
             if not margin_of(mixed, y[i], margin)[0]:
                 continue
         alpha_i, label_i, written_i = rows.alpha[i], rows.label[i], rows.written[i]
-        born_i, writes_i, rates_i, size_i = rows.born[i], rows.writes[i], rows.rates[i], rows.size[i]
-        used, table = rows.used[i : i + 1], rows.table[i]
-        cell = cell_for(
-            y[i], label_i, written_i, alpha_i, born_i, used[0], table, capacity, oldest
+        born_i, writes_i, rates_i, size_i = (
+            rows.born[i],
+            rows.writes[i],
+            rows.rates[i],
+            rows.size[i],
         )
+        used, table = rows.used[i : i + 1], rows.table[i]
+        cell = cell_for(y[i], label_i, written_i, alpha_i, born_i, used[0], table, capacity, oldest)
         cells[i] = cell
         alpha[i], label[i], written[i] = alpha_i[cell], label_i[cell], written_i[cell]
         born[i], writes[i] = born_i[cell], writes_i[cell]

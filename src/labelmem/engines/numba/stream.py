@@ -30,6 +30,7 @@ __all__ += ["stream_step", "weigh"]
 
 _LOWEST = np.float32(-15.0)  # logarithms of probabilities are cut here
 _LEAST = np.float32(1e-30)
+_SPAN = 256  # labels that are looked at together
 _NOT_THERE = np.float32(-8.0)  # what a label that was not in memory counts as, in nats
 
 
@@ -261,10 +262,17 @@ def stream_step(
 @inlined
 def best_of(r: Any) -> int:
     """The model's own best label, the first of those that tie; -1 if it has none."""
-    top, best = largest(r), 0
-    while r[best] < top:
+    top, best = largest(r), -1
+    for first in range(0, len(r) if top > 0 else 0, _SPAN):
+        part, there = r[first : first + _SPAN], np.float32(0.0)
+        for i in range(len(part)):  # on many lanes, unlike a search that may end anywhere
+            there += np.float32(part[i] == top)
+        if there > 0:
+            best = first
+            break
+    while best >= 0 and r[best] < top:
         best += 1
-    return best if top > 0 else -1
+    return best
 
 
 @inlined

@@ -11,24 +11,17 @@ from labelmem.engines.numba.rows import Mixture, believe_and_mix
 
 __all__ = ["worth_rows"]
 
-_BLOCK = 64  # labels that are passed over at once where none is among the best
+_BLOCK = 128  # labels that are passed over at once where none is among the best
 
 
 @inlined
-def _above(P: Any, p: np.float32) -> np.float32:
-    """How many are above p: counted in floats, which is exact up to 16 million labels."""
-    found, one = np.float32(0.0), np.float32(1.0)
+def _above_and_equal(P: Any, p: np.float32) -> tuple[np.float32, np.float32]:
+    """How many are above p and equal: counted in floats, exact up to 16 million labels."""
+    above, equal = np.float32(0.0), np.float32(0.0)
     for i in range(len(P)):
-        found += one if P[i] > p else np.float32(0.0)
-    return found
-
-
-@inlined
-def _equal(P: Any, p: np.float32) -> np.float32:
-    found, one = np.float32(0.0), np.float32(1.0)
-    for i in range(len(P)):
-        found += one if P[i] == p else np.float32(0.0)
-    return found
+        above += np.float32(P[i] > p)
+        equal += np.float32(P[i] == p)
+    return above, equal
 
 
 @kernel
@@ -37,29 +30,49 @@ def _ranked(P: Any, y: int, width: int, figures: Any) -> None:
     one, zero, width = np.float32(1.0), np.float32(0.0), min(width, len(P))
     known = 0 <= y < width
     p = P[y] if known else zero
-    above, other = _above(P, p), _equal(P[:width], p) - (one if known else zero)
-    first = known and above == 0 and _equal(P[:y], p) == 0
+    above, equal = _above_and_equal(P[:width], p)  # behind them there are zeros, above nothing
+    first = known and above == 0 and _above_and_equal(P[:y], p)[1] == 0
+    other = equal - one if known else equal
     figures[0], figures[1] = p, one + above + other / np.float32(2.0)
     figures[2], figures[3] = one if first else zero, largest(P)
+
+
+@inlined
+def _insert_all(values: Any, first: int, labels: Any, probs: Any) -> None:
+    """Put values of labels from ``first`` on among the best, behind those that tie with them."""
+    last = len(probs) - 1
+    least = probs[last]
+    for i in range(len(values)):
+        if values[i] <= least:
+            continue
+        at = last
+        while at > 0 and probs[at - 1] < values[i]:
+            probs[at], labels[at] = probs[at - 1], labels[at - 1]
+            at -= 1
+        probs[at], labels[at] = values[i], first + i
+        least = probs[last]
 
 
 @kernel
 def _best(P: Any, labels: Any, probs: Any) -> None:
     """The most likely labels (k,), the first in front; of those that tie the one before."""
-    last = len(probs) - 1
-    fill(probs, np.float32(-1.0))
-    for first in range(0, len(P), _BLOCK):
-        end = min(first + _BLOCK, len(P))
-        if largest(P[first:end]) <= probs[last]:
-            continue
-        for y in range(first, end):
-            if P[y] <= probs[last]:
-                continue
-            at = last
-            while at > 0 and probs[at - 1] < P[y]:
-                probs[at], labels[at] = probs[at - 1], labels[at - 1]
-                at -= 1
-            probs[at], labels[at] = P[y], y
+    none, bits = np.float32(-1.0), P.view(np.int32)
+    tops = np.empty((len(P) + _BLOCK - 1) // _BLOCK, np.float32)
+    # Numbers from 0 have the order of their bits, and of these a maximum is taken on many lanes.
+    for block in range(len(tops)):
+        top, part = np.int32(0), bits[block * _BLOCK : (block + 1) * _BLOCK]
+        for y in range(len(part)):
+            top = max(top, part[y])
+        tops[block] = np.int32(top).view(np.float32)
+    # Of the k best blocks each has a label that is no worse than the last of these.
+    fill(probs, none)
+    _insert_all(tops, 0, labels, probs)
+    least = probs[len(probs) - 1]
+    fill(probs, none)
+    for block in range(len(tops)):
+        if tops[block] >= least:
+            part = P[block * _BLOCK : (block + 1) * _BLOCK]
+            _insert_all(part, block * _BLOCK, labels, probs)
 
 
 @kernel_of_rows
