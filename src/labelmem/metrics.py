@@ -14,8 +14,18 @@ from torch import Tensor
 from labelmem.bootstrap import interval as bounds
 from labelmem.bootstrap import resampled
 from labelmem.errors import ConfigError, InputError
-from labelmem.scoring import FLOOR, SUMS, Array, Measured, checked, fetched, measured
-from labelmem.scoring import ranked, reciprocal_rank, score
+from labelmem.scoring import (
+    FLOOR,
+    SUMS,
+    Array,
+    Measured,
+    checked,
+    fetched,
+    measured,
+    ranked,
+    reciprocal_rank,
+    score,
+)
 
 __all__ = ["FLOOR", "Block", "MetricsResult", "PositionBin", "StreamMetrics", "reciprocal_rank"]
 

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ManyStep", "observe_many", "predict_many", "unsupported_many"]
 
-_OWN = ("forward", "combine", "update", "learn", "share_of_model", "_read", "_model_score")
-_OWN += ("_memory_score", "_weigh", "_mix")
+_OWN = ["forward", "combine", "update", "learn", "share_of_model", "_read", "_model_score"]
+_OWN += ["_memory_score", "_weigh", "_mix"]
 """What kernels do instead; a subclass with one of its own is taken at its word."""
 
 
@@ -82,7 +82,7 @@ class ManyStep(LMNStep):
         return np.empty((0, self.width), np.float32) if probs is None else array(probs)
 
     @cached_property
-    def probs(self) -> Tensor:  # type: ignore[override]
+    def probs(self) -> Tensor:
         """(n, W)."""
         P = np.empty((len(self.logits), self.width), np.float32)
         spread(mix_rows, len(P), 8 * self.width, self.mixture, P)
@@ -98,18 +98,18 @@ class ManyStep(LMNStep):
         return Worth(*map(torch.from_numpy, (figures.T, *told[3:])))
 
     @cached_property
-    def theta(self) -> Tensor:  # type: ignore[override]
+    def theta(self) -> Tensor:
         """(n, W)."""
         return torch.from_numpy(self.weighed.theta)[:, None].expand(-1, self.width)
 
     @cached_property
-    def model_probs(self) -> Tensor:  # type: ignore[override]
+    def model_probs(self) -> Tensor:
         """(n, W)."""
         r = torch.from_numpy(self.logits).softmax(1)
         return pad(r, (0, self.width - r.shape[1]))
 
     @cached_property
-    def memory_probs(self) -> Tensor:  # type: ignore[override]
+    def memory_probs(self) -> Tensor:
         """(n, W)."""
         return self.read.spread(torch.from_numpy(self.weighed.final), self.width)
 
@@ -164,7 +164,7 @@ def _weighed(
     combiner: Any, state: LMNState, rows: Any, read: RowRead, logits: Array, h: Tensor, width: int
 ) -> Weighed:
     """Eq. 4."""
-    n, score = len(logits), read.scores
+    n, score = len(logits), read.scores_of_cells
     if not isinstance(combiner, StreamCombiner):
         none = np.empty((n, 0), np.float32)
         return Weighed(none, score, np.full(n, combiner, np.float32), none, none)

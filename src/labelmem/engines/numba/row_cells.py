@@ -74,7 +74,7 @@ class RowRead(MemoryRead):
 
     lone = True
     moment: RowMoment
-    scores: Array
+    scores_of_cells: Array
     """(n, K) Eq. 3's s."""
     cosines: Array
     parts: Array
@@ -83,12 +83,12 @@ class RowRead(MemoryRead):
     def __init__(self, moment: RowMoment, cosines: Array, parts: Array, scores: Array) -> None:
         # Past the guard that makes reads unchangeable.
         own = self.__dict__
-        own |= {"moment": moment, "cosines": cosines, "parts": parts, "scores": scores}
+        own |= {"moment": moment, "cosines": cosines, "parts": parts, "scores_of_cells": scores}
 
     label = cached_property(lambda self: self._copy_of("label"))
     alpha = cached_property(lambda self: self._copy_of("alpha"))
     strength = cached_property(lambda self: self.alpha)
-    score = cached_property(lambda self: torch.from_numpy(self.scores))
+    score = cached_property(lambda self: torch.from_numpy(self.scores_of_cells))
     cosine = cached_property(lambda self: torch.from_numpy(self.cosines))
     weight = cached_property(lambda self: (self.label >= 0).to(self.alpha))
     group = cached_property(lambda self: torch.arange(self.moment.filled).expand_as(self.label))
