@@ -34,6 +34,7 @@ MANY = {
     "key function",
     "oldest out",
     "lightest out",
+    "16 bits",
 }
 """Forms that kernels take for several streams too."""
 
@@ -61,7 +62,6 @@ def test_several_streams_run_compiled_where_all_of_it_can(each: Form) -> None:
         ("few shot", "labels=()"),
         ("label combiner", "LabelCombiner"),
         ("three cells", "one cell"),
-        ("16 bits", "32 bits"),
         ("index", "index"),
         ("doubles", "float64"),
     ],

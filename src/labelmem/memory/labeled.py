@@ -151,7 +151,7 @@ class LabeledMemory(ShortWays):
         self, h: Tensor, y: Tensor, P: Tensor | None, mask: Tensor | None, highest: Tensor | None
     ) -> Tensor:
         """The same for any number of streams, anywhere, after a close look."""
-        self._check_write(h, y, P, mask)
+        self.check_write(h, y, P, mask)
         if self.dim is None:
             self.dim = h.shape[1]
             self.v = self.v.new_zeros(self.streams, 0, self._width(self.dim))

@@ -28,8 +28,8 @@ class RowWays(WriteRules):
     def rows(self, key: Tensor) -> RowCells | None:
         """The cells as kernels see them; None where these cannot take ``key`` (n, d)."""
         config = self.config
-        plain = config.cells_per_label == 1 and config.index is None and not self._narrow
-        if not (plain and self.fast and self.dim and key.shape == (self.streams, self.dim)):
+        single = config.cells_per_label == 1 and config.index is None
+        if not (single and self.fast and self.dim and key.shape == (self.streams, self.dim)):
             return None
         if not addressable(key) or recording():
             return None
@@ -49,7 +49,6 @@ class RowWays(WriteRules):
 
         ``P`` (n, W) is that prediction, or has no rows if nobody asked for it.
         """
-        self._check_write(key, y, None, None)
         room = min(self._filled + 1, self.config.capacity or self._filled + 1)
         if room > cells.room:
             self._grow(room)

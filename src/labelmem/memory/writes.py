@@ -24,7 +24,7 @@ class WriteRules(CellStore):
                 "one vector for each stream"
             )
 
-    def _check_write(self, h: Tensor, y: Tensor, P: Tensor | None, mask: Tensor | None) -> None:
+    def check_write(self, h: Tensor, y: Tensor, P: Tensor | None, mask: Tensor | None) -> None:
         self._check(h)
         if not F.finite(h):
             raise InputError("h has NaN or infinite values; nothing was written")

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from toys import filled, random_combiner
 
 from labelmem import Adapter, MemoryConfig, StreamBatch
+from labelmem.config import NarrowMemoryConfig
 from labelmem.errors import InputError
 from labelmem.keys import Hidden, Joined
 from labelmem.scoring import worth_of
@@ -38,7 +39,8 @@ def short_ranges(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def adapter(kind: str = "stream", **memory: Any) -> Adapter:
     model = filled(nn.Linear(DIM, LABELS), seed=1)
-    options: dict[str, Any] = {"memory": MemoryConfig(**memory)}
+    config = NarrowMemoryConfig if memory.pop("bits", 0) else MemoryConfig
+    options: dict[str, Any] = {"memory": config(**memory)}
     if kind == "parts":
         combiner = random_combiner(DIM, kind="stream", rescorer=6, parts=2)
         return Adapter(model, combiner=combiner, key=Joined(Hidden(), Hidden(0.5)), **options)
@@ -52,6 +54,7 @@ MEMORIES: dict[str, dict[str, Any]] = {
     "plain": {},
     "oldest out": {"capacity": 4, "margin": math.inf},
     "lightest out": {"capacity": 4, "evict": "weight", "decay": 0.7, "margin": 50.0},
+    "16 bits": {"bits": 16},
 }
 
 

@@ -133,8 +133,6 @@ def unsupported_many(method: LMN) -> str | None:
         return "with labels=() several streams have no kernels"
     if memory.cells_per_label != 1:
         return "several streams are taken by kernels only where each label has one cell"
-    if memory.cell_bits == 16:
-        return "several streams are taken by kernels only where cells have 32 bits"
     if memory.index is not None:
         return "an index serves one stream, not several"
     if method.learns_kernel:
@@ -191,13 +189,14 @@ def observe_many(state: LMNState, step: LMNStep, y: Tensor, mask: Tensor | None)
     cells = memory.rows(step.key)
     if cells is None or cells.now() is not step.read.moment:
         return False
+    memory.check_write(step.key, y, None, mask)
     y = y.to(torch.int64).contiguous()
     seen = np.ones(len(y), np.bool_) if mask is None else array(mask.contiguous())
     combiner = state.combiner
-    if isinstance(combiner, StreamState) and len(y) == memory.streams:
+    if isinstance(combiner, StreamState):
         combiner = _followed(combiner, cells.rows, step.weighed, array(y), seen)
     memory.write_rows(cells, step.key, y, seen, step.mixture, step.made)
-    state.combiner = combiner  # last: a write that is refused leaves the streams as they were
+    state.combiner = combiner
     state.recurrent = ways.moved(mask, step.recurrent, state.recurrent)
     return True
 

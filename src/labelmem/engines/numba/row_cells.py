@@ -21,6 +21,7 @@ from labelmem.engines.numba.places import table_size
 from labelmem.engines.numba.rows import Mixture, Rows, measure_rows, read_rows, write_rows
 from labelmem.engines.numba.threads import spread
 from labelmem.fast import Array, array
+from labelmem.narrow import UNIT
 from labelmem.reading import LabelPast, MemoryRead
 
 __all__ = ["RowCells", "RowMoment", "RowRead"]
@@ -138,7 +139,8 @@ class RowCells:
         before: RowCells | None = None,
     ) -> None:
         own = {name: array(x) for name, x in tensors.items() if name != "group"}
-        n, room, dim = own["v"].shape
+        n, room = own["label"].shape
+        dim = own["v"].shape[2] - (UNIT if config.cell_bits else 0)
         bounds = bounds_of(tuple(blocks or (dim,)))
         own["known"] = np.zeros((n, 2, room), np.float32)
         own["size"] = np.zeros((n, 0 if blocks is None else room, len(bounds) - 1), np.float32)

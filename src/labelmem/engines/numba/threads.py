@@ -20,8 +20,8 @@ _LEAST = 1 << 16
 def spread(kernel: Callable[..., None], streams: int, numbers: int, *given: Any) -> None:
     """Call ``kernel(first, end, *given)`` with ranges that together are all streams.
 
-    ``numbers`` is how many numbers it looks at for one stream. Streams know nothing of each other, so
-    the results are the same for any number of threads.
+    ``numbers`` is how many numbers it looks at for one stream. Streams know nothing of each other,
+    so the results are the same for any number of threads.
     """
     parts = max(1, min(torch.get_num_threads(), streams, streams * numbers // _LEAST))
     ranges = list(pairwise(streams * part // parts for part in range(parts + 1)))
