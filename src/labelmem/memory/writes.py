@@ -25,6 +25,7 @@ class WriteRules(CellStore):
             )
 
     def check_write(self, h: Tensor, y: Tensor, P: Tensor | None, mask: Tensor | None) -> None:
+        """Refuse what cannot be written."""
         self._check(h)
         if not F.finite(h):
             raise InputError("h has NaN or infinite values; nothing was written")

