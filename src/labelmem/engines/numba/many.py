@@ -93,7 +93,13 @@ class ManyStep(LMNStep):
         n, count = len(self.logits), min(top, self.width)
         each = np.full(n, self.width) if widths is None else array(widths.contiguous())
         figures, probs = (np.empty((n, k), np.float32) for k in (4, count))
-        told = (array(y.contiguous()), each, figures, np.empty((n, count), np.int64), probs)
+        told = (
+            array(y.to(torch.int64).contiguous()),
+            each,
+            figures,
+            np.empty((n, count), np.int64),
+            probs,
+        )
         spread(worth_rows, n, 8 * self.width, self.mixture, self.made, *told)
         return Worth(*map(torch.from_numpy, (figures.T, *told[3:])))
 

@@ -57,8 +57,8 @@ class Mixture(NamedTuple):
 def measure_rows(first: int, end: int, rows: Rows) -> None:
     """Find what reads and writes need beside the cells."""
     for i in range(first, end):
-        size = rows.size[i]
-        measure(rows.v[i], rows.alpha[i], rows.bounds, 0, rows.used[i], rows.known[i], size)
+        size, start = rows.size[i], np.int64(0)  # not a literal: that would be compiled apart
+        measure(rows.v[i], rows.alpha[i], rows.bounds, start, rows.used[i], rows.known[i], size)
         fill_table(rows.table[i], rows.label[i], rows.used[i])
 
 
