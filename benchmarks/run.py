@@ -25,6 +25,7 @@ import numpy as np
 import torch
 from drawing import drawn
 from growth import growth
+from many import many
 from pages import pages
 from reads import reads
 from rich.console import Console
@@ -77,7 +78,7 @@ def all_reads(full: bool) -> Iterator[Row]:
 
 def measured(full: bool) -> list[Row]:
     """All rows; a row's ratio is its time over its floor."""
-    rows = apart(all_reads, full) + apart(steps)
+    rows = apart(all_reads, full) + apart(steps) + apart(many)
     for cells in (500, 10_000, *([100_000] if full else [])):
         rows += apart(rivals, cells)
     rows += imports()

@@ -119,14 +119,29 @@ class StreamBatch(Forked, Shown):
         space = self._spaces.get(stream, self._shared)
         return space.names(len(space))
 
-    @one_at_a_time
-    @torch.inference_mode(False)
     def predict(self, X: Any) -> Tensor:
         """Predict for one input per stream, first dimension n; (n, L) probabilities. Pure.
 
         On a GPU nobody waits for the device: what was wrong with a prediction, such as a model that
         gives NaN, or with its labels is raised when the streams are next asked for something.
         Nothing was learned of that step then.
+        """
+        return self.look(X).probs
+
+    @one_at_a_time
+    @torch.inference_mode(False)
+    def look(self, X: Any) -> Step:
+        """The same as a :class:`Step`, which can tell what the prediction is worth.
+
+        Many streams on a CPU make rows of all labels only when they are asked for.
+
+        Examples
+        --------
+        >>> from labelmem import Adapter
+        >>> batch = Adapter(torch.nn.Linear(2, 2), combiner=0.5).streams(3)
+        >>> worth = batch.look(torch.zeros(3, 2)).worth(torch.tensor([0, 1, 1]))
+        >>> worth.figures.shape
+        torch.Size([4, 3])
         """
         X = as_tensors(X, self.method.device, self.method.dtype, "the batch of inputs")
         for leaf in leaves(X):
@@ -140,7 +155,7 @@ class StreamBatch(Forked, Shown):
             self.last = self._recorded.advance(X, self.width)
         else:
             self.last = self.method.advance(self._now, X, self.width)
-        return self.last.probs
+        return self.last
 
     @one_at_a_time
     @torch.inference_mode(False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from torch import Tensor
@@ -13,6 +14,8 @@ from labelmem.metrics import MetricsResult, StreamMetrics
 from labelmem.online import OnlineMethod, Recorded
 from labelmem.progress import progress_bar
 from labelmem.recording import Lockstep, lockstep_batches
+from labelmem.scoring import Worth
+from labelmem.stepping import Step
 from labelmem.stopwatch import Stopwatch
 
 __all__ = ["Evaluation", "Watch", "evaluate", "replayed"]
@@ -28,8 +31,7 @@ class Watch:
 
     t: int
     batch: StreamBatch
-    probs: Tensor
-    """(n, W)."""
+    step: Step
     y: Tensor
     """(n,) the true label ids."""
     mask: Tensor
@@ -38,6 +40,16 @@ class Watch:
     """Which of the given sequences the rows are."""
     running: int
     """How many streams are still running."""
+
+    @property
+    def probs(self) -> Tensor:
+        """(n, W)."""
+        return self.step.probs
+
+    @cached_property
+    def worth(self) -> Worth:
+        """What the prediction is worth."""
+        return self.step.worth(self.y, self.batch.widths)
 
 
 @dataclass(frozen=True)
@@ -96,7 +108,7 @@ def evaluate(
                 watch(seen)
             new = seen.y >= known
             groups = {"new": new, "seen": ~new}
-            metrics.update(seen.probs, seen.y, seen.mask, seen.order, groups, seen.batch.widths)
+            metrics.add(seen.worth.figures, seen.mask, seen.order, groups)
             running += seen.running
             if seen.t % REPORTED == REPORTED - 1:
                 report(running, note=f"{metrics.running:.3f} nats")
@@ -138,8 +150,10 @@ def replayed(
         for t, running in enumerate(recorded.mask.sum(0).tolist()):
             y, mask, x = recorded.y[:, t], recorded.mask[:, t], recorded.at(t)
             with timed:
-                probs = batch.predict(x)
-            yield Watch(t, batch, probs, y, mask, recorded.order, running)
+                seen = Watch(t, batch, batch.look(x), y, mask, recorded.order, running)
+                if stopwatch is not None and seen.step.lazy:  # it takes the place of rows
+                    _ = seen.worth
+            yield seen
             with timed:
                 batch.observe_ids(y, None if running == recorded.streams else mask)
 

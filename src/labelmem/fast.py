@@ -1,8 +1,8 @@
 """When compiled kernels take the place of the plain steps, and how they see tensors.
 
 ``functional.py`` and the combiners are the reference; they work for any number of streams on any
-device. One stream on a CPU, in 32 bits, without gradients, goes through the kernels in
-``engines/numba/`` where numba is installed.
+device. Streams on a CPU, in 32 bits, without gradients, go through the kernels in
+``engines/numba/`` where numba is installed: one, or in most forms many side by side.
 """
 
 from __future__ import annotations

@@ -14,7 +14,18 @@ from torch import Tensor
 from labelmem.bootstrap import interval as bounds
 from labelmem.bootstrap import resampled
 from labelmem.errors import ConfigError, InputError
-from labelmem.scoring import FLOOR, SUMS, Array, Measured, fetched, measured, reciprocal_rank, score
+from labelmem.scoring import (
+    FLOOR,
+    SUMS,
+    Array,
+    Measured,
+    checked,
+    fetched,
+    measured,
+    ranked,
+    reciprocal_rank,
+    score,
+)
 
 __all__ = ["FLOOR", "Block", "MetricsResult", "PositionBin", "StreamMetrics", "reciprocal_rank"]
 
@@ -136,10 +147,24 @@ class StreamMetrics:
             (n,) how many of the columns are labels of the row's own stream; the rest is padding and
             ties with nothing. All of them if None.
         """
-        ids = range(len(y)) if streams is None else [operator.index(i) for i in streams]
-        if len(ids) != len(y):
-            raise InputError(f"streams names {len(ids)} rows, probs has {len(y)}; give one per row")
-        found = measured(probs, y, mask, groups or {}, widths, ids)
+        self.add(ranked(*checked(probs, y), widths), mask, streams, groups)
+
+    def add(
+        self,
+        figures: Tensor,
+        mask: Tensor | None = None,
+        streams: Sequence[int] | None = None,
+        groups: Mapping[str, Tensor] | None = None,
+    ) -> None:
+        """Count n predictions of which the ``figures`` (4, n) of a ``Step.worth`` are known.
+
+        The other arguments are those of :meth:`update`.
+        """
+        n = figures.shape[1]
+        ids = range(n) if streams is None else [operator.index(i) for i in streams]
+        if len(ids) != n:
+            raise InputError(f"streams names {len(ids)} rows, probs has {n}; give one per row")
+        found = measured(figures, mask, groups or {}, ids)
         self._waiting.append(found)
         if not self._wait_for(found) or len(self._waiting) >= _WAITING:
             self._count()

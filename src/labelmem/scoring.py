@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,8 +13,8 @@ from torch import Tensor
 
 from labelmem.errors import InputError
 
-__all__ = ["FLOOR", "SUMS", "Array", "Measured", "fetched", "measured", "ranked"]
-__all__ += ["reciprocal_rank", "score"]
+__all__ = ["FLOOR", "SUMS", "Array", "Measured", "Worth", "checked", "fetched", "measured"]
+__all__ += ["ranked", "reciprocal_rank", "score", "worth_of"]
 
 FLOOR = 1e-10
 """The least probability inside the logarithm, and nowhere else."""
@@ -42,7 +43,31 @@ def reciprocal_rank(probs: Tensor, y: Tensor) -> Tensor:
     >>> reciprocal_rank(probs, torch.tensor([2, 0, 7]))
     tensor([0.5000, 0.6667, 0.2857])
     """
-    return 1 / ranked(*_checked(probs, y))[1]
+    return 1 / ranked(*checked(probs, y))[1]
+
+
+class Worth(NamedTuple):
+    """What n predictions are worth: all that is asked of rows of all labels as a rule."""
+
+    figures: Tensor
+    """(4, n) P of the true label, its rank, whether it comes first, and the greatest P."""
+    labels: Tensor
+    """(n, k) the most likely labels, the first in front."""
+    probs: Tensor
+    """(n, k) theirs."""
+
+
+def worth_of(probs: Tensor, y: Tensor, widths: Tensor | None = None, top: int = 0) -> Worth:
+    """What the rows (n, W) are worth where the labels y (n,) are true; see :class:`Worth`.
+
+    Examples
+    --------
+    >>> found = worth_of(torch.tensor([[0.2, 0.5, 0.3]]), torch.tensor([2]), top=2)
+    >>> found.figures[:, 0], found.labels
+    (tensor([0.3000, 2.0000, 0.0000, 0.5000]), tensor([[1, 2]]))
+    """
+    best = probs.topk(min(top, probs.shape[1]))
+    return Worth(ranked(probs, y, widths), best.indices, best.values)
 
 
 @dataclass(frozen=True)
@@ -56,20 +81,14 @@ class Measured:
 
 
 def measured(
-    probs: Tensor,
-    y: Tensor,
-    mask: Tensor | None,
-    groups: Mapping[str, Tensor],
-    widths: Tensor | None,
-    ids: Sequence[int],
+    figures: Tensor, mask: Tensor | None, groups: Mapping[str, Tensor], ids: Sequence[int]
 ) -> Measured:
     """Measure n predictions where they lie; see ``StreamMetrics.update`` for the arguments."""
-    probs, y = _checked(probs, y)
+    n = figures.shape[1]
     if mask is None:
-        mask = torch.ones(len(y), dtype=torch.bool, device=y.device)
-    flags = [_flag(f"group {name!r}", flag, len(y)) for name, flag in groups.items()]
-    figures = ranked(probs, y, widths)
-    rows = [flag[None].to(figures) for flag in (_flag("mask", mask, len(y)), *flags)]
+        mask = torch.ones(n, dtype=torch.bool, device=figures.device)
+    flags = [_flag(f"group {name!r}", flag, n) for name, flag in groups.items()]
+    rows = [flag[None].to(figures) for flag in (_flag("mask", mask, n), *flags)]
     return Measured(ids, tuple(groups), torch.cat([figures, *rows]))
 
 
@@ -93,7 +112,8 @@ def score(table: Array, groups: Sequence[str]) -> tuple[npt.NDArray[np.int64], d
     return kept, values
 
 
-def _checked(probs: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+def checked(probs: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """Both as they are looked at, after a check of their forms."""
     if probs.dim() != 2 or not probs.is_floating_point():
         raise InputError(f"probs is {_seen(probs)}; expected floats of shape (n, labels)")
     if y.shape != probs.shape[:1] or y.is_floating_point() or y.dtype == torch.bool:

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import torch
 from torch import Tensor
@@ -17,6 +17,7 @@ from labelmem.errors import MismatchError, StorageError, UnsupportedError
 from labelmem.explain import Explanation
 from labelmem.label_codec import encode_label
 from labelmem.labels import KnownLabels
+from labelmem.scoring import Worth, worth_of
 from labelmem.showing import Facts, line
 
 __all__ = ["Places", "Step", "Stepping"]
@@ -38,6 +39,22 @@ class Step:
     """(n, W) what the model alone believed."""
     memory_probs: Tensor | None = None
     """(n, W) what the memory alone believed."""
+    lazy: ClassVar[bool] = False
+    """Whether rows of all labels are made only when they are asked for."""
+
+    def worth(self, y: Tensor, widths: Tensor | None = None, top: int = 0) -> Worth:
+        """What the prediction is worth where y (n,) is true, and the ``top`` most likely labels.
+
+        Where an engine can, no rows of all labels are made for it.
+
+        Parameters
+        ----------
+        y
+            Label ids; one outside of the prediction is a label without a column.
+        widths
+            (n,) how many labels each stream has; all W if None.
+        """
+        return worth_of(self.probs, y, widths, top)
 
     def __repr__(self) -> str:
         streams, labels = self.probs.shape

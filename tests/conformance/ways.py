@@ -110,7 +110,9 @@ STREAM_WAYS = [
 ]
 WAYS = [
     *STREAM_WAYS,
-    Way("batch", batch=Adapter.streams),
+    Way("batch", batch=Adapter.streams, module="labelmem.engines.numba.many"),
+    Way("reference batch", batch=Adapter.streams, options={"engine": "reference"}),
+    Way("batch, in turns", in_turns, Adapter.streams, exact=False),
     Way(
         "recorded batch",
         recording_on_cpu,
@@ -118,6 +120,7 @@ WAYS = [
         takes=_can_record,
         follows=False,
         module="labelmem.lockstep.recorded",
+        options={"engine": "reference"},  # kernels of the CPU are no tensor operations
     ),
     Way("batches of one", batch=Adapter.streams, rows=1, module="labelmem.engines.numba"),
     Way("batches of one, in turns", in_turns, Adapter.streams, rows=1, exact=False),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from conformance.forms import FORMS, Form, form
@@ -19,6 +21,22 @@ pytest.importorskip("numba")
 
 PLAIN = {"label combiner, sparse", "doubles", "stream combiner, doubles"}
 """Forms that the reference alone takes."""
+MANY = {
+    "fixed",
+    "stream combiner",
+    "stream combiner, sees h",
+    "stream combiner, theta only",
+    "partition",
+    "history",
+    "history, few cells",
+    "history, three tokens",
+    "history, one token",
+    "key function",
+    "oldest out",
+    "lightest out",
+    "16 bits",
+}
+"""Forms that kernels take for several streams too."""
 
 
 @pytest.mark.parametrize("each", FORMS, ids=str)
@@ -29,11 +47,47 @@ def test_one_stream_runs_compiled_where_all_of_it_can(each: Form) -> None:
     assert (adapter.engines()["numba"] is None) == (expected == "numba")
 
 
-def test_several_streams_on_a_cpu_take_the_reference() -> None:
-    adapter = form("fixed").build()
+@pytest.mark.parametrize("each", FORMS, ids=str)
+def test_several_streams_run_compiled_where_all_of_it_can(each: Form) -> None:
+    adapter = each.build()
+    expected = "numba" if each.name in MANY else "reference"
+    assert adapter.streams(2).engine == expected
+    assert (adapter.engines(2)["numba"] is None) == (expected == "numba")
+    assert adapter.engines(2)["triton"] and adapter.engines(2)["reference"] is None
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("few shot", "labels=()"),
+        ("label combiner", "LabelCombiner"),
+        ("three cells", "one cell"),
+        ("index", "index"),
+        ("doubles", "float64"),
+    ],
+)
+def test_the_reason_says_what_has_no_kernel_for_several_streams(name: str, reason: str) -> None:
+    assert reason in str(form(name).build().engines(2)["numba"])
+
+
+def test_a_class_with_steps_of_its_own_is_taken_at_its_word() -> None:
+    class Own(Adapter):
+        def _mix(self, *given: Any) -> Any:
+            return super()._mix(*given)
+
+    adapter = Own(nn.Linear(3, 4), combiner=0.5)
+    assert "steps of its own" in str(adapter.engines(2)["numba"])
     assert adapter.streams(2).engine == "reference"
-    assert adapter.engines(2)["numba"] == "its kernels take one stream at a time, and there are 2"
-    assert "cpu" in str(adapter.engines(2)["triton"]) and adapter.engines(2)["reference"] is None
+
+
+def test_several_streams_take_the_reference_while_lam_and_delta_are_trained() -> None:
+    adapter = Adapter(nn.Linear(3, 4), combiner=0.5)
+    batch = adapter.streams(2)
+    assert batch.engine == "numba"
+    adapter.learn_kernel()
+    assert batch.engine == "reference" and "trained" in str(adapter.engines(2)["numba"])
+    adapter.settle_kernel()
+    assert batch.engine == "numba"
 
 
 def test_an_engine_can_be_asked_for() -> None:

@@ -8,6 +8,7 @@ import torch
 
 from labelmem.logs.scores import Scores, measured
 from labelmem.metrics import reciprocal_rank
+from labelmem.scoring import ranked
 
 
 def test_measures_are_those_of_a_loop() -> None:
@@ -15,7 +16,7 @@ def test_measures_are_those_of_a_loop() -> None:
     probs = torch.softmax(2 * torch.randn(50, 7, generator=generator), dim=1)
     probs[::5] = 1 / 7  # ties
     y = torch.randint(9, (50,), generator=generator)  # 7 and 8 have no name
-    found = measured(probs, y, y < 7, top=3)
+    found = measured(ranked(probs, y), y < 7, top=3)
     for i in range(50):
         row = found[i].tolist()
         if y[i] >= 7:
@@ -31,7 +32,8 @@ def test_measures_are_those_of_a_loop() -> None:
 
 
 def test_nothing_is_known_yet() -> None:
-    found = measured(torch.zeros(2, 0), torch.tensor([0, 3]), torch.tensor([False, False]), 5)
+    figures = ranked(torch.zeros(2, 0), torch.tensor([0, 3]))
+    found = measured(figures, torch.tensor([False, False]), 5)
     assert found.tolist() == [[1, 0, 0, 0, 0, 0]] * 2
 
 

@@ -136,4 +136,9 @@ def _compiled() -> float:
         for y in (0, 1, "new", 0):  # the first cells, a new label, and one that is written again
             stream.predict(torch.ones(4))
             stream.observe(y)
+        batch = adapter.streams(2)
+        for y in (0, 1):
+            batch.look(torch.ones(2, 4)).worth(torch.tensor([y, y]), top=1)
+            batch.predict(torch.ones(2, 4))
+            batch.observe([y, y])
     return round(time.perf_counter() - begun, 1)

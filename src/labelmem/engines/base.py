@@ -56,4 +56,4 @@ def stamp(method: LMN) -> tuple[Any, ...]:
     """What decides between engines; two that are equal lead to the same choice."""
     combiner, like = method.combiner, method.backbone.like
     kind = combiner, getattr(combiner, "training", False), method.memory, method.key
-    return *kind, like.dtype, like.device, allowed()
+    return *kind, method.learns_kernel, like.dtype, like.device, allowed()

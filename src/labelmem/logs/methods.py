@@ -45,7 +45,9 @@ def scored(
             if seen.t == 0:
                 met = torch.full_like(y, known)
             rows = mask.nonzero()[:, 0]
-            found = measured(seen.probs, y, y < met, TOP)[rows].cpu()
+            named = y < met
+            worth = seen.step.worth(y.where(named, -1))
+            found = measured(worth.figures, named, TOP)[rows].cpu()
             users = [seen.order[row] for row in rows.tolist()]
             scores.add(users, found.double().numpy())
             met = torch.where(mask, torch.maximum(met, y + 1), met)

@@ -66,9 +66,10 @@ class Replay:
             events, there = lane.events(t)
             step = self.method.advance(self.state, self.source.feed(events, self.previous), width)
             y, mask = self._on_device(lane.y[:, t]), self._on_device(there)
-            found = measured(step.probs, y, y < self.met, self.source.top).cpu().double().numpy()
-            best = step.probs.topk(min(self.source.top, width))
-            chosen = best.indices.tolist(), best.values.tolist()
+            named = y < self.met
+            worth = step.worth(y.where(named, -1), top=self.source.top)
+            found = measured(worth.figures, named, self.source.top).cpu().double().numpy()
+            chosen = worth.labels.tolist(), worth.probs.tolist()
             lines += self._lines(events, there, found, *chosen)
             self.method.commit(self.state, step, y, None if there.all() else mask)
             self.met = torch.where(mask, torch.maximum(self.met, y + 1), self.met)

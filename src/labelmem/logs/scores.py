@@ -13,7 +13,6 @@ from torch import Tensor
 
 from labelmem.bootstrap import interval, resampled
 from labelmem.metrics import FLOOR
-from labelmem.scoring import ranked
 
 __all__ = ["COLUMNS", "FIGURES", "Interval", "Scores", "measured"]
 
@@ -36,19 +35,20 @@ class Interval:
     high: float
 
 
-def measured(probs: Tensor, y: Tensor, nameable: Tensor, top: int) -> Tensor:
-    """(n, columns) what each of n predictions (n, W) adds up to, given the truth y (n,).
+def measured(figures: Tensor, named: Tensor, top: int) -> Tensor:
+    """(n, columns) what each of n predictions adds up to, of which the ``figures`` are known.
 
-    The rank is 1 + the labels above + half of those that tie. An item without a name is missed.
+    The rank is 1 + the labels above + half of those that tie. An item that is not ``named`` (n,) is
+    missed.
 
     Examples
     --------
-    >>> probs = torch.tensor([[0.5, 0.25, 0.25]])
-    >>> measured(probs, torch.tensor([2]), torch.tensor([True]), top=2)[0, 1:4]
+    >>> from labelmem.scoring import ranked
+    >>> probs, y = torch.tensor([[0.5, 0.25, 0.25]]), torch.tensor([2])
+    >>> measured(ranked(probs, y), torch.tensor([True]), top=2)[0, 1:4]
     tensor([0.4000, 0.0000, 0.0000])
     """
-    named = nameable & (y < probs.shape[1])
-    p, rank, _, _ = ranked(probs, torch.where(named, y, probs.shape[1]))
+    p, rank, _, _ = figures
     named = named.to(p.dtype)
     loss = -torch.log(p.clamp(min=FLOOR))
     columns = [torch.ones_like(p), named / rank, named * (rank < 1.5), named * (rank <= top)]

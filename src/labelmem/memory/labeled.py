@@ -10,11 +10,9 @@ from torch import Tensor
 
 from labelmem import functional as F
 from labelmem.config import MemoryConfig
-from labelmem.errors import InputError
 from labelmem.memory.cells import FREE
 from labelmem.memory.ways import ShortWays
 from labelmem.reading import FADES, LabelPast, MemoryRead
-from labelmem.trust import believed
 
 __all__ = ["FADES", "LabelPast", "LabeledMemory", "MemoryRead"]
 
@@ -153,7 +151,7 @@ class LabeledMemory(ShortWays):
         self, h: Tensor, y: Tensor, P: Tensor | None, mask: Tensor | None, highest: Tensor | None
     ) -> Tensor:
         """The same for any number of streams, anywhere, after a close look."""
-        self._check_write(h, y, P, mask)
+        self.check_write(h, y, P, mask)
         if self.dim is None:
             self.dim = h.shape[1]
             self.v = self.v.new_zeros(self.streams, 0, self._width(self.dim))
@@ -179,28 +177,3 @@ class LabeledMemory(ShortWays):
                 grouped.follow(self._cells(), self._filled, int(y))
         self._grouped = grouped
         return writes
-
-    def _check(self, h: Tensor) -> None:
-        dim = h.shape[-1] if self.dim is None else self.dim
-        if tuple(h.shape) != (self.streams, dim):
-            raise InputError(
-                f"h has shape {tuple(h.shape)}; this memory takes ({self.streams}, {dim}): "
-                "one vector for each stream"
-            )
-
-    def _check_write(self, h: Tensor, y: Tensor, P: Tensor | None, mask: Tensor | None) -> None:
-        self._check(h)
-        if not F.finite(h):
-            raise InputError("h has NaN or infinite values; nothing was written")
-        n = self.streams
-        if y.shape != (n,) or y.is_floating_point() or not believed(lambda: y.min() >= 0):
-            raise InputError(
-                f"y has shape {tuple(y.shape)} and type {y.dtype}; expected {n} label ids from 0"
-            )
-        if P is not None and (P.ndim != 2 or P.shape[0] != n):
-            raise InputError(f"P has shape {tuple(P.shape)}; expected {n} rows of probabilities")
-        if mask is not None and (mask.shape != (n,) or mask.dtype != torch.bool):
-            raise InputError(
-                f"the mask has shape {tuple(mask.shape)} and type {mask.dtype}; "
-                f"expected {n} booleans"
-            )

@@ -17,7 +17,7 @@ from labelmem.engines.triton import FUSED_MOST, fused
 from labelmem.fast import Array, addressable, alone, compiled, row, tensor
 from labelmem.index.cell_index import CellIndex
 from labelmem.index.near import NearRead
-from labelmem.memory.writes import WriteRules
+from labelmem.memory.rows import RowWays
 from labelmem.reading import LabelPast, LoneRead, MemoryRead
 from labelmem.trust import recording
 
@@ -28,11 +28,9 @@ if TYPE_CHECKING:
 __all__ = ["ShortWays"]
 
 
-class ShortWays(WriteRules):
+class ShortWays(RowWays):
     """Cells with other ways to read and write them."""
 
-    fast = False
-    """Whether they are taken where there are any."""
     _kept: CompiledCells | None = None
     """What kernels know of one stream's cells on a CPU, each the only one of its label."""
     _grouped: GroupedCells | None = None
@@ -158,9 +156,9 @@ class ShortWays(WriteRules):
 
         What kernels know of several cells per label is returned, to be brought up to date.
         """
-        kept, grouped = self._kept, self._grouped
-        self._kept = self._grouped = None
-        for known in (kept, grouped):
+        kept, grouped, rows = self._kept, self._grouped, self._rows
+        self._kept = self._grouped = self._rows = None
+        for known in (kept, grouped, rows):
             if known is not None:
                 known.settle()
         if self._index is not None:
@@ -210,7 +208,7 @@ class ShortWays(WriteRules):
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """Take over what :meth:`tensors` gave; shapes must fit."""
         super().restore(tensors)
-        self._kept = self._grouped = None
+        self._kept = self._grouped = self._rows = None
         if self._index is not None:
             self._index.restore(tensors)
 

@@ -6,14 +6,41 @@ import torch
 from torch import Tensor
 
 from labelmem import functional as F
+from labelmem.errors import InputError
 from labelmem.memory.cells import FREE, CellStore
-from labelmem.trust import recording
+from labelmem.trust import believed, recording
 
 __all__ = ["WriteRules"]
 
 
 class WriteRules(CellStore):
     """What a write changes, once it is known which streams write."""
+
+    def _check(self, h: Tensor) -> None:
+        dim = h.shape[-1] if self.dim is None else self.dim
+        if tuple(h.shape) != (self.streams, dim):
+            raise InputError(
+                f"h has shape {tuple(h.shape)}; this memory takes ({self.streams}, {dim}): "
+                "one vector for each stream"
+            )
+
+    def check_write(self, h: Tensor, y: Tensor, P: Tensor | None, mask: Tensor | None) -> None:
+        """Refuse what cannot be written."""
+        self._check(h)
+        if not F.finite(h):
+            raise InputError("h has NaN or infinite values; nothing was written")
+        n = self.streams
+        if y.shape != (n,) or y.is_floating_point() or not believed(lambda: y.min() >= 0):
+            raise InputError(
+                f"y has shape {tuple(y.shape)} and type {y.dtype}; expected {n} label ids from 0"
+            )
+        if P is not None and (P.ndim != 2 or P.shape[0] != n):
+            raise InputError(f"P has shape {tuple(P.shape)}; expected {n} rows of probabilities")
+        if mask is not None and (mask.shape != (n,) or mask.dtype != torch.bool):
+            raise InputError(
+                f"the mask has shape {tuple(mask.shape)} and type {mask.dtype}; "
+                f"expected {n} booleans"
+            )
 
     def _write_rows(self, rows: Tensor, h: Tensor, y: Tensor, wrong: Tensor) -> None:
         """Write rules 2 to 5 for ``m`` streams, the ``rows``, whose loss is not zero."""

@@ -18,7 +18,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-__all__ = ["copy", "dot", "exp", "fill", "inlined", "kernel", "largest", "log", "softmax", "total"]
+__all__ = ["copy", "dot", "exp", "fill", "inlined", "kernel"]
+__all__ += ["kernel_of_rows", "largest", "log", "softmax", "total"]
 
 _log = logging.getLogger("labelmem")
 
@@ -35,20 +36,25 @@ except ImportError:  # not installed, or not made for this numpy
     numba = None
 
 
-def kernel(function: F) -> F:
+def kernel(function: F, **more: Any) -> F:
     """Compile a function when it is first called; the result is kept beside the package.
 
     Where no folder can be written to, it is compiled anew in each process.
     """
     if numba is None:
         return function
-    options: dict[str, Any] = {"fastmath": _SUMS, "error_model": "numpy"}
+    options: dict[str, Any] = {"fastmath": _SUMS, "error_model": "numpy", **more}
     try:
         made: F = numba.njit(cache=True, **options)(function)
         _guard(made._cache._cache_file)  # type: ignore[attr-defined]
     except (RuntimeError, AttributeError):  # no folder to keep it in, or another numba
         made = numba.njit(**options)(function)
     return made
+
+
+def kernel_of_rows(function: F) -> F:
+    """The same for a function over a range of streams: other threads may run beside it."""
+    return kernel(function, nogil=True)
 
 
 def _say_that_it_compiles() -> None:

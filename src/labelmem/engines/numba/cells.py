@@ -17,7 +17,7 @@ from labelmem.engines.numba.write import write_lone
 from labelmem.fast import Array, array, row
 from labelmem.narrow import UNIT
 
-__all__ = ["CompiledCells", "CompiledRead"]
+__all__ = ["CompiledCells", "CompiledRead", "bounds_of", "log_fades_of"]
 
 
 class CompiledCells(Told):
@@ -60,9 +60,9 @@ class CompiledCells(Told):
         self.writes, self.rates = array(cells["writes"])[0], array(cells["rates"])[0]
         self.used, self.time = array(used), array(time)
         self.config, self.watched = config, blocks is not None
-        self.log_fades = _log_fades(tuple(fades.tolist()))
+        self.log_fades = log_fades_of(tuple(fades.tolist()))
         dim = self.v.shape[1] - (UNIT if config.cell_bits else 0)
-        self.bounds = _bounds(tuple(blocks or (dim,)))
+        self.bounds = bounds_of(tuple(blocks or (dim,)))
         self.known = np.zeros((2, len(self.label)), np.float32)
         told = len(self.label) if self.watched else 0
         self.size = np.zeros((told, len(self.bounds) - 1), np.float32)
@@ -146,12 +146,12 @@ class CompiledCells(Told):
 
 
 @lru_cache(maxsize=64)
-def _log_fades(fades: tuple[float, ...]) -> Array:
+def log_fades_of(fades: tuple[float, ...]) -> Array:
     """One array for all streams."""
     return np.log(np.array(fades, np.float32))
 
 
 @lru_cache(maxsize=64)
-def _bounds(blocks: tuple[int, ...]) -> Array:
+def bounds_of(blocks: tuple[int, ...]) -> Array:
     """Where the blocks begin, and the end; one array for all streams."""
     return np.cumsum([0, *blocks])

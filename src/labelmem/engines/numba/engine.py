@@ -1,8 +1,8 @@
-"""The engine of one stream on a CPU: compiled kernels."""
+"""The engine of streams on a CPU: compiled kernels."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor
@@ -10,21 +10,23 @@ from torch import Tensor
 from labelmem.combiner import Combiner
 from labelmem.engines.base import Engine
 from labelmem.engines.numba import numba
+from labelmem.engines.numba.many import observe_many, predict_many, unsupported_many
 from labelmem.engines.numba.tokens import TokenStep, TokenSteps
 from labelmem.fast import allowed
 
 if TYPE_CHECKING:
     from labelmem.lmn import LMN
+    from labelmem.lmn.state import LMNStep
     from labelmem.stepping import Step
 
 __all__ = ["Numba"]
 
 
 class Numba(Engine):
-    """One stream in 32 bits on a CPU.
+    """One stream or many in 32 bits on a CPU.
 
-    Where the model reads tokens and offers its arrays, a step from the token to the prediction is
-    taken by kernels; else the model runs in torch, and what comes after it in kernels.
+    The model runs in torch, and what comes after it in kernels. One stream of a model that reads
+    tokens and offers its arrays is taken by kernels from the token to the prediction.
     """
 
     name = "numba"
@@ -40,13 +42,11 @@ class Numba(Engine):
             return "numba is not installed: pip install 'labelmem[fast]'"
         if not allowed():
             return "kernels are switched off here"
-        if streams != 1:
-            return f"its kernels take one stream at a time, and there are {streams}"
         if method.device.type != "cpu":
             return f"the model is on {method.device}; its kernels run on the CPU"
         if method.dtype != torch.float32:
             return f"the model is in {method.dtype}; its kernels are in torch.float32"
-        return _without_kernel(method)
+        return _without_kernel(method) or (unsupported_many(method) if streams > 1 else None)
 
     def current(self) -> bool:
         """Whether neither the adapter nor what its kernels look at has changed."""
@@ -55,6 +55,8 @@ class Numba(Engine):
 
     def predict(self, state: Any, x: Any, width: int) -> Step:
         """Model, memory, combiner, mixture."""
+        if state.streams > 1:
+            return predict_many(self.method, state, x, width)
         if self._tokens is not None:
             step = self._tokens.predict(state, x, width)
             if step is not None:
@@ -63,6 +65,8 @@ class Numba(Engine):
 
     def observe(self, state: Any, step: Step, y: Tensor, mask: Tensor | None) -> None:
         """Write, and move the states on."""
+        if state.streams > 1 and observe_many(state, cast("LMNStep", step), y, mask):
+            return
         if isinstance(step, TokenStep) and step.opened.fits(state):
             if mask is None or bool(mask):
                 step.opened.learn(state, y)

@@ -12,10 +12,15 @@ import numpy as np
 
 from labelmem.engines.numba import inlined, kernel
 
-__all__ = ["add_place", "drop_place", "place_of", "table_of"]
+__all__ = ["add_place", "drop_place", "fill_table", "place_of", "table_of", "table_size"]
 
 _FEW = 1024  # cells up to which passing over the labels takes no longer
 _SPREAD = np.uint64(11400714819323198485)  # 2**64 over the golden ratio
+
+
+def table_size(positions: int) -> int:
+    """How long the table of so many positions is; 0 if they are few."""
+    return 0 if positions <= _FEW else 2 << int(positions - 1).bit_length()
 
 
 def table_of(label: Any, used: int) -> Any:
@@ -28,10 +33,8 @@ def table_of(label: Any, used: int) -> Any:
     >>> place_of(7 * 3999, label, 4000, table), place_of(7 * 4000, label, 4000, table)
     (3999, -1)
     """
-    if len(label) <= _FEW:
-        return np.empty(0, np.int32)
-    table = np.full(2 << int(len(label) - 1).bit_length(), -1, np.int32)
-    _fill(table, label, used)
+    table = np.full(table_size(len(label)), -1, np.int32)
+    fill_table(table, label, used)
     return table
 
 
@@ -42,7 +45,8 @@ def _start(y: int, size: int) -> Any:
 
 
 @kernel
-def _fill(table: Any, label: Any, used: int) -> None:
+def fill_table(table: Any, label: Any, used: int) -> None:
+    """Put the positions of the first ``used`` labels in an empty table."""
     for cell in range(used):
         add_place(cell, label, table)
 

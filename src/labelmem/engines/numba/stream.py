@@ -25,10 +25,12 @@ from labelmem.engines.numba import (
 from labelmem.engines.numba.mix import believe, mix
 from labelmem.engines.numba.scorer import gru, layer, scores
 
-__all__ = ["Cells", "Weights", "remember", "stream_step"]
+__all__ = ["Cells", "Weights", "best_of", "follow", "remember"]
+__all__ += ["stream_step", "weigh"]
 
 _LOWEST = np.float32(-15.0)  # logarithms of probabilities are cut here
 _LEAST = np.float32(1e-30)
+_SPAN = 256  # labels that are looked at together
 _NOT_THERE = np.float32(-8.0)  # what a label that was not in memory counts as, in nats
 
 
@@ -181,7 +183,7 @@ def _move(by: Any, mu: Any, features: Any, score: Any) -> None:
 
 
 @kernel
-def stream_step(
+def weigh(
     w: Any,
     cells: Any,
     logits: Any,
@@ -190,17 +192,17 @@ def stream_step(
     time: int,
     log_fades: Any,
     correct: bool,
-    partition: bool,
-    out: Any,
+    r: Any,
+    spare: Any,
     guess: Any,
+    final: Any,
     next_mu: Any,
-) -> None:
-    """One step: P, theta, r and s are the rows of ``out`` (4, W); first guess and mu beside.
+) -> np.float32:
+    """One step before the mixture: theta, r (W,), the labels' scores (K,), first and final, and mu.
 
-    ``state`` is mu, echo and past; ``h`` is empty if it is not seen.
+    ``state`` is mu, echo and past; ``h`` is empty if it is not seen. ``spare`` (W,) is used up.
     """
     mu, echo, past = state
-    P, r, s = out[0], out[2], out[3]
     top, whole = believe(logits, r)
     k = len(cells.names)
     inside, score = np.empty(k, np.float32), np.empty(k, np.float32)
@@ -208,7 +210,7 @@ def stream_step(
         inside[i] = r[cells.names[i]]
     for i in range(k):
         score[i] = _log(cells.score[i])
-    signals = _signals(w, past, logits, top + whole, r, cells, inside, P)
+    signals = _signals(w, past, logits, top + whole, r, cells, inside, spare)
     features = np.empty((0, 0), np.float32)
     if correct:
         features = _features(w, cells, inside, time, log_fades)
@@ -225,16 +227,92 @@ def stream_step(
     copy(h, seen[told + 4 :])
     gru(w, seen, mu, next_mu)
     copy(next_mu, room)
-    final = guess
+    copy(cells.score, final)
     if correct:
         _move(w.score_moved, next_mu, features, score)
-        final = np.empty(k, np.float32)
         entropy, most = _spread_of(score, final)
     seen[told + 2], seen[told + 3] = entropy, most
     x = w.bias_theta[0] + dot(w.theta_outer, layer(w.theta_inner, room[: k_mu + told + 4]))
-    theta = np.float32(1.0 / (1.0 + math.exp(-x)))
+    return np.float32(1.0 / (1.0 + math.exp(-x)))
+
+
+@kernel
+def stream_step(
+    w: Any,
+    cells: Any,
+    logits: Any,
+    h: Any,
+    state: Any,
+    time: int,
+    log_fades: Any,
+    correct: bool,
+    partition: bool,
+    out: Any,
+    guess: Any,
+    next_mu: Any,
+) -> None:
+    """The same with the mixture: P, theta, r and s are the rows of ``out`` (4, W)."""
+    P, r, s, final = out[0], out[2], out[3], np.empty(len(guess), np.float32)
+    seen = (w, cells, logits, h, state, time, log_fades, correct)
+    theta = weigh(*seen, r, P, guess, final, next_mu)
     fill(out[1], theta)
-    mix(r, cells.names, final if correct else cells.score, theta, partition, s, P)
+    mix(r, cells.names, final, theta, partition, s, P)
+
+
+@inlined
+def best_of(r: Any) -> int:
+    """The model's own best label, the first of those that tie; -1 if it has none."""
+    top, best = largest(r), -1
+    for first in range(0, len(r) if top > 0 else 0, _SPAN):
+        part, there = r[first : first + _SPAN], np.float32(0.0)
+        for i in range(len(part)):  # on many lanes, unlike a search that may end anywhere
+            there += np.float32(part[i] == top)
+        if there > 0:
+            best = first
+            break
+    while best >= 0 and r[best] < top:
+        best += 1
+    return best
+
+
+@inlined
+def follow(
+    guess: Any,
+    names: Any,
+    written: Any,
+    time: int,
+    best: int,
+    y: int,
+    past: Any,
+    fades: Any,
+    out: Any,
+    echo: Any,
+) -> None:
+    """How labels came (PAST,) into ``out``, how the first guess went (2,) into ``echo``.
+
+    ``best`` is the model's own best label.
+    """
+    slot, count, one = -1, len(fades), np.float32(1.0)
+    for i in range(len(names)):
+        if names[i] == y:
+            slot = i
+            break
+    new = one if slot < 0 else np.float32(0.0)
+    again = one if slot >= 0 and written[slot] == time else np.float32(0.0)
+    out[0] = past[0] + one
+    out[1] = new
+    out[2] = 1 if best != y else 0
+    for i in range(count):
+        out[3 + i] = fades[i] * past[3 + i] + (one - fades[i]) * new
+        out[3 + count + i] = fades[i] * past[3 + count + i] + (one - fades[i]) * again
+    hit, log_s = np.float32(0.0), _NOT_THERE
+    if slot >= 0:
+        first, most = 0, largest(guess)
+        while guess[first] < most:
+            first += 1
+        hit = one if first == slot else np.float32(0.0)
+        log_s = max(_log(guess[slot]), _NOT_THERE)
+    echo[0], echo[1] = hit, log_s / np.float32(4.0)
 
 
 @kernel
@@ -250,28 +328,5 @@ def remember(
     out: Any,
     echo: Any,
 ) -> None:
-    """How labels came (PAST,) into ``out``, how the first guess went (2,) into ``echo``."""
-    slot, count, one = -1, len(fades), np.float32(1.0)
-    for i in range(len(names)):
-        if names[i] == y:
-            slot = i
-            break
-    top, best = largest(r), 0
-    while r[best] < top:
-        best += 1
-    new = one if slot < 0 else np.float32(0.0)
-    again = one if slot >= 0 and written[slot] == time else np.float32(0.0)
-    out[0] = past[0] + one
-    out[1] = new
-    out[2] = 1 if best != y or top <= 0 else 0
-    for i in range(count):
-        out[3 + i] = fades[i] * past[3 + i] + (one - fades[i]) * new
-        out[3 + count + i] = fades[i] * past[3 + count + i] + (one - fades[i]) * again
-    hit, log_s = np.float32(0.0), _NOT_THERE
-    if slot >= 0:
-        first, most = 0, largest(guess)
-        while guess[first] < most:
-            first += 1
-        hit = one if first == slot else np.float32(0.0)
-        log_s = max(_log(guess[slot]), _NOT_THERE)
-    echo[0], echo[1] = hit, log_s / np.float32(4.0)
+    """The same from what the model believed, ``r`` (W,)."""
+    follow(guess, names, written, time, best_of(r), y, past, fades, out, echo)

@@ -13,7 +13,8 @@ from labelmem.engines.numba.places import add_place, drop_place, place_of
 from labelmem.engines.numba.read import measure, unit_of
 from labelmem.narrow import MOST, STRIDE
 
-__all__ = ["NOTHING", "REFUSED", "margin_of", "put", "write_lone"]
+__all__ = ["NOTHING", "REFUSED", "cell_for", "margin_of", "put"]
+__all__ += ["write_cell", "write_lone"]
 
 NOTHING, REFUSED = -1, -2
 """Answers of a write: there was no loss, so nothing was written; h is not finite."""
@@ -76,6 +77,52 @@ def put(v: Any, cell: int, merge: bool, weight: float, h: Any, turn: int) -> Non
     v[cell, dim], v[cell, dim + 1] = np.int16(bits), np.int16(bits >> np.int32(16))
 
 
+@inlined
+def cell_for(
+    y: int,
+    label: Any,
+    written: Any,
+    alpha: Any,
+    born: Any,
+    used: int,
+    table: Any,
+    capacity: int,
+    oldest: bool,
+) -> int:
+    """The position that a write changes: the label's own, a spare one, or the one to give up."""
+    cell: int = place_of(y, label, used, table)
+    if cell >= 0:
+        return cell
+    return _least(written, alpha, born, used, oldest) if capacity and used >= capacity else used
+
+
+@inlined
+def write_cell(
+    cells: Any, cell: int, h: Any, y: int, now: int, bounds: Any, log_fades: Any, decay: float
+) -> None:
+    """The write rules for one cell per label, at the time ``now`` and the position for it."""
+    v, alpha, label, written, born, writes, rates, used, known, size, table = cells
+    if cell < used[0] and label[cell] == y:
+        put(v, cell, True, 1.0, h, writes[cell])
+        alpha[cell] = np.float32(decay) * alpha[cell] + np.float32(1.0)
+        gone = np.float32(now - written[cell])
+        for i in range(len(log_fades)):
+            rates[cell, i] = rates[cell, i] * np.float32(math.exp(log_fades[i] * gone)) + 1
+        writes[cell] += 1
+    else:
+        if cell < used[0]:
+            drop_place(cell, label, table)
+        else:
+            used[0] += 1
+        put(v, cell, False, 1.0, h, 0)
+        alpha[cell], writes[cell], label[cell], born[cell] = 1, 1, y, now
+        add_place(cell, label, table)
+        for i in range(len(log_fades)):
+            rates[cell, i] = 1
+    written[cell] = now
+    measure(v, alpha, bounds, cell, cell + 1, known, size)
+
+
 @kernel
 def write_lone(
     v: Any,
@@ -101,7 +148,7 @@ def write_lone(
     capacity: int,
     oldest: bool,
 ) -> int:
-    """The write rules for one cell per label: the position written to, or why there is none.
+    """:func:`write_cell` where there is a loss: the position, or why there is none.
 
     ``used`` and ``time`` (1,) move on. The vector lies at an ``address``, and so does the P of that
     ``width`` whose margin is asked for, unless that is -1. There is room for one more cell, unless
@@ -115,27 +162,7 @@ def write_lone(
     time[0] += 1
     if width >= 0 and not margin_of(vector_at(address_of_P, width), y, margin)[0]:
         return NOTHING
-    now = time[0]
-    cell: int = place_of(y, label, used[0], table)
-    if cell >= 0:
-        put(v, cell, True, 1.0, h, writes[cell])
-        alpha[cell] = np.float32(decay) * alpha[cell] + np.float32(1.0)
-        gone = np.float32(now - written[cell])
-        for i in range(len(log_fades)):
-            rates[cell, i] = rates[cell, i] * np.float32(math.exp(log_fades[i] * gone)) + 1
-        writes[cell] += 1
-    else:
-        if capacity and used[0] >= capacity:
-            cell = _least(written, alpha, born, used[0], oldest)
-            drop_place(cell, label, table)
-        else:
-            cell = used[0]
-            used[0] += 1
-        put(v, cell, False, 1.0, h, 0)
-        alpha[cell], writes[cell], label[cell], born[cell] = 1, 1, y, now
-        add_place(cell, label, table)
-        for i in range(len(log_fades)):
-            rates[cell, i] = 1
-    written[cell] = now
-    measure(v, alpha, bounds, cell, cell + 1, known, size)
+    cells = (v, alpha, label, written, born, writes, rates, used, known, size, table)
+    cell: int = cell_for(y, label, written, alpha, born, used[0], table, capacity, oldest)
+    write_cell(cells, cell, h, y, time[0], bounds, log_fades, decay)
     return cell
