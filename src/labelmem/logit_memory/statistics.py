@@ -30,7 +30,7 @@ class LabelStatistics:
     """
 
     def __init__(self, dim: int, pseudo_count: float, like: Tensor) -> None:
-        self.pseudo_count = pseudo_count
+        self.dim, self.pseudo_count = dim, pseudo_count
         self.sums = like.new_zeros(0, dim)
         """(m, d) of the slots."""
         self.counts = like.new_zeros(0)
@@ -127,12 +127,16 @@ class LabelStatistics:
         self.mean = self.mean + before / self.seen
         self.numbers[2] += float(before @ (x - self.mean))
         if self.seen <= _FIRST or self.seen >= float(self.numbers[5]):
-            self.numbers[5] = int(_GROWTH * max(self.seen, _FIRST)) + 1
-            self.refresh()
+            self.renew()
             return True
         mean = self.sums[slot] / self.counts[slot]
         self.squares[slot] = self.placed(mean).square().sum()
         return False
+
+    def renew(self) -> None:
+        """Invert the covariance, and note when that is due again."""
+        self.numbers[5] = int(_GROWTH * max(self.seen, _FIRST)) + 1
+        self.refresh()
 
     def refresh(self) -> None:
         """Invert the covariance, shrunk as the oracle approximation says (OAS), and all squares."""
