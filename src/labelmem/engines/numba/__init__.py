@@ -51,9 +51,10 @@ def kernel(function: F) -> F:
 
 @cache
 def _stamp() -> str:
-    """A fingerprint of all kernels, in this folder and below it."""
+    """A fingerprint of all kernels, in this folder and below it, and of what they take constants from."""
+    here = Path(__file__).parent
     digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.rglob("*.py")):
+    for path in sorted([*here.rglob("*.py"), *here.parents[1].glob("logit_memory/*.py")]):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 

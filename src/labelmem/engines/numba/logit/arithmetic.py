@@ -9,7 +9,10 @@ import numpy as np
 
 from labelmem.engines.numba import kernel
 
-__all__ = ["exp64", "inner", "largest64", "products", "softmax64", "solve", "total64"]
+__all__ = ["SIX", "add_products", "exp64", "inner", "products", "softmax64", "solve"]
+
+SIX = 6
+"""Vectors that a row is multiplied with while it is at hand."""
 
 
 @kernel
@@ -74,28 +77,48 @@ def softmax64(x: Any, out: Any) -> None:
 
 
 @kernel
-def products(rows: Any, used: int, x: Any, out: Any) -> None:
-    """Into ``out`` (J, used) the products of ``x`` (J, d) with the first rows, three at a time."""
-    few, d = len(x) - len(x) % 3, x.shape[1]
-    for i in range(used):
+def products(rows: Any, counts: Any, x: Any, out: Any) -> None:
+    """Into ``out`` (6 J, m) the products of ``x`` (6 J, d) with rows; 0 where the count is 0."""
+    d = x.shape[1]
+    for i in range(out.shape[1]):
+        if counts[i] == 0:
+            for j in range(len(x)):
+                out[j, i] = 0.0
+            continue
         row = rows[i]
-        for j in range(0, few, 3):
-            x0, x1, x2 = x[j], x[j + 1], x[j + 2]
-            a, b, c = 0.0, 0.0, 0.0
+        for j in range(0, len(x), SIX):
+            x0, x1, x2, x3, x4, x5 = x[j], x[j + 1], x[j + 2], x[j + 3], x[j + 4], x[j + 5]
+            a, b, c, e, f, g = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
             for k in range(d):
                 a += row[k] * x0[k]
                 b += row[k] * x1[k]
                 c += row[k] * x2[k]
+                e += row[k] * x3[k]
+                f += row[k] * x4[k]
+                g += row[k] * x5[k]
             out[j, i], out[j + 1, i], out[j + 2, i] = a, b, c
-        for j in range(few, len(x)):
-            out[j, i] = inner(row, x[j])
+            out[j + 3, i], out[j + 4, i], out[j + 5, i] = e, f, g
 
 
 @kernel
-def solve(a: Any, b: Any, out: Any) -> None:
+def add_products(rows: Any, kept: float, error: Any, x: Any) -> None:
+    """Let rows (m, d) be what is kept of them and the products of error (6 J, m) and x (6 J, d)."""
+    for i in range(error.shape[1]):
+        row, part = rows[i], kept
+        for j in range(0, len(x), SIX):
+            x0, x1, x2, x3, x4, x5 = x[j], x[j + 1], x[j + 2], x[j + 3], x[j + 4], x[j + 5]
+            a, b, c = error[j, i], error[j + 1, i], error[j + 2, i]
+            e, f, g = error[j + 3, i], error[j + 4, i], error[j + 5, i]
+            for k in range(len(row)):
+                first = part * row[k] + a * x0[k] + b * x1[k] + c * x2[k]
+                row[k] = first + e * x3[k] + f * x4[k] + g * x5[k]
+            part = 1.0
+
+
+@kernel
+def solve(a: Any, b: Any, lower: Any, out: Any) -> None:
     """Into ``out`` the x with a x = b, for a small positive definite matrix (Cholesky)."""
     n = len(b)
-    lower = np.empty((n, n))
     for i in range(n):
         for j in range(i + 1):
             found = a[i, j]

@@ -2,81 +2,52 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from labelmem.engines.numba import kernel
+from labelmem.fast import Array
 
-__all__ = [
-    "CANDIDATES",
-    "CHOSEN",
-    "LABELS",
-    "PEAK",
-    "REST",
-    "PLACED",
-    "SLOTS_THEN",
-    "SURE",
-    "TOTAL",
-    "Belief",
-    "belief_at",
-    "features_of",
-    "room_of",
-]
+__all__ = ["features_of", "lay_out", "part", "part_of", "room_of"]
 
-SLOTS_THEN, CANDIDATES, CHOSEN, LABELS, TOTAL, REST, PEAK, SURE, PLACED = range(9)
-"""Numbers at the beginning; ``SURE`` is there once the label is."""
-_HEAD = 16
+CANDIDATES, CHOSEN, LABELS, LOG_SUM, REST, PEAK, SURE, PLACED = range(8)
+"""Numbers at the beginning; ``SURE`` comes with the label."""
+_STARTS = 8
+THETA, LISTED, VALUE, PLACE, ACROSS, NEAR, MEANS, LABEL, OFFSET, SCORES, FEATURES = range(11)
+"""Parts: candidates and their features have room for as many as there can be."""
+_HEAD = _STARTS + 12
 
 
-class Belief(NamedTuple):
-    """What a user's memory made of one input."""
-
-    head: Any
-    theta: Any
-    listed: Any
-    """(t,) the labels of the model's largest logits."""
-    value: Any
-    """(t,) these logits."""
-    placed: Any
-    across: Any
-    near: Any
-    label: Any
-    """(C,) the labels of the candidates; the last stands for the rest."""
-    means: Any
-    offset: Any
-    scores: Any
-    features: Any
-    """Those of the candidates, one row for each kind: see :func:`features_of`."""
-
-
-def room_of(features: int, listed: int, dim: int, slots: int, cells: int) -> int:
+def room_of(k: int, listed: int, d: int, cells: int, slots: int) -> int:
     """How many numbers it takes."""
-    most = slots + listed + 1
-    return _HEAD + features + 2 * listed + 2 * dim + cells + slots + (3 + features) * most
+    return _HEAD + k + 2 * listed + 2 * d + cells + slots + (3 + k) * (slots + listed + 1)
+
+
+def part_of(room: Array, which: int) -> Array:
+    """:func:`part` for who is not compiled."""
+    return room[int(room[_STARTS + which]) : int(room[_STARTS + which + 1])]
 
 
 @kernel
-def belief_at(room: Any, features: int, listed: int, dim: int, slots: int, cells: int) -> Any:
-    """The parts by name; candidates have room for as many as there can be."""
-    most, a = slots + listed + 1, _HEAD
-    theta = room[a : a + features]
-    a += features
-    label, value = room[a : a + listed], room[a + listed : a + 2 * listed]
-    a += 2 * listed
-    placed, across = room[a : a + dim], room[a + dim : a + 2 * dim]
-    a += 2 * dim
-    near, means = room[a : a + cells], room[a + cells : a + cells + slots]
-    a += cells + slots
-    parts = room[a : a + 3 * most].reshape((3, most))
-    return Belief(
-        room[:_HEAD], theta, label, value, placed, across, near, parts[0], means, parts[1],
-        parts[2], room[a + 3 * most :],
-    )  # fmt: skip
+def lay_out(room: Any, k: int, listed: int, d: int, cells: int, slots: int) -> None:
+    """Note where the parts begin."""
+    most, start = slots + listed + 1, _HEAD
+    sizes = (k, listed, listed, d, d, cells, slots, most, most, most, k * most)
+    for i in range(11):
+        room[_STARTS + i] = start
+        start += sizes[i]
+    room[_STARTS + 11] = start
 
 
 @kernel
-def features_of(b: Any, n: int) -> Any:
-    """(k, C) features of so many candidates."""
-    k = len(b.theta)
-    return b.features[: k * n].reshape((k, n))
+def part(room: Any, which: int) -> Any:
+    """One of the parts."""
+    return room[np.int64(room[_STARTS + which]) : np.int64(room[_STARTS + which + 1])]
+
+
+@kernel
+def features_of(room: Any, k: int) -> Any:
+    """(k, C) features of the candidates there are."""
+    n, start = np.int64(room[CANDIDATES]), np.int64(room[_STARTS + FEATURES])
+    return room[start : start + k * n].reshape((k, n))

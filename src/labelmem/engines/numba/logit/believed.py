@@ -7,14 +7,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from labelmem.engines.numba.logit.belief import (
-    CANDIDATES,
-    LABELS,
-    PEAK,
-    REST,
-    TOTAL,
-    belief_at,
-)
+from labelmem.engines.numba.logit import belief as of
+from labelmem.engines.numba.logit import layout as at
 from labelmem.fast import Array
 from labelmem.logit_memory.cells import Cells, Logits
 from labelmem.logit_memory.evidence import Evidence
@@ -27,17 +21,17 @@ __all__ = ["CompiledBelief", "Heard"]
 
 
 class Heard:
-    """The votes of all cells at one time; copied only when they are about to change."""
+    """The votes of a user's cells at one time; copied only when they are about to change."""
 
-    __slots__ = ("__weakref__", "kept")
+    __slots__ = ("__weakref__", "kept", "user")
 
-    def __init__(self) -> None:
-        self.kept: tuple[Tensor, ...] | None = None
+    def __init__(self, user: CompiledUser) -> None:
+        self.user, self.kept = user, ()
 
-    def keep(self, user: CompiledUser) -> tuple[Tensor, ...]:
+    def keep(self) -> tuple[Tensor, ...]:
         """Labels, votes, and the cells' own labels."""
-        if self.kept is None:
-            parts = (user.arrays[name][: user.cells] for name in ("about", "vote", "slot"))
+        if not self.kept:
+            parts = (self.user.arrays[a][: self.user.cells] for a in (at.ABOUT, at.VOTE, at.SLOT))
             self.kept = tuple(torch.from_numpy(part.copy()) for part in parts)
         return self.kept
 
@@ -45,39 +39,40 @@ class Heard:
 class CompiledBelief:
     """What a compiled user made of one input, kept until its label comes."""
 
-    __slots__ = ("cells", "heard", "root", "room", "slots", "told", "user", "x")
-
+    __slots__ = ("heard", "root", "room", "told", "user", "x")
     compiled = True
 
-    def __init__(self, user: CompiledUser, x: Tensor, room: Array, told: Tensor) -> None:
-        self.user, self.x, self.room, self.told = user, x, room, told
-        self.slots, self.cells, self.root = user.slots, user.cells, user.arrays["root"]
-        self.heard = user.heard()
+    def __init__(
+        self, user: CompiledUser, x: Tensor, room: Array, told: Tensor, heard: Heard
+    ) -> None:
+        self.user, self.x, self.room, self.told, self.heard = user, x, room, told, heard
+        self.root = user.arrays[at.ROOT]
 
     def plain(self) -> Belief:
         """The same as the reference has it."""
-        made, room = self.user, torch.from_numpy(self.room)
-        python = getattr(belief_at, "py_func", belief_at)
-        b = python(room, made.features, made.listed, made.dim, self.slots, self.cells)
-        n, m = int(b.head[CANDIDATES]), self.slots
-        rest, total = b.head[REST].float()[None], b.head[TOTAL].float()[None]
-        said = Logits(b.listed.long()[None], b.value.float()[None], rest, total)
-        label = b.label[: n - 1].long()
-        new = torch.cat([label >= made.known, torch.tensor([False])])
-        F = b.features[: n * made.features].reshape(made.features, n)
-        words = F.T.float()[None].contiguous()
-        means = b.means.float()[None]
-        cells = Cells(made.dim, made.listed, made.votes, self.x)
-        cells.about, cells.vote, cells.slot = self.heard.keep(made)
+        room, user = self.room, self.user
+
+        def part(which: int) -> Tensor:
+            return torch.from_numpy(of.part_of(room, which))
+
+        n, numbers = int(room[of.CANDIDATES]), torch.from_numpy(room).float()
+        rest, total = numbers[of.REST, None], numbers[of.LOG_SUM, None]
+        said = Logits(part(of.LISTED).long()[None], part(of.VALUE).float()[None], rest, total)
+        label, means = part(of.LABEL)[: n - 1].long(), part(of.MEANS).float()[None]
+        new = torch.cat([label >= user.known, torch.tensor([False])])
+        F = part(of.FEATURES)[: user.features * n].reshape(user.features, n)
+        offset, met = part(of.OFFSET)[:n], F[5, : means.shape[1]] > 0
+        cells = Cells(user.dim, user.listed, user.votes, self.x)
+        cells.about, cells.vote, cells.slot = self.heard.keep()
         return Belief(
             x=self.x,
             said=said,
-            peak=float(b.head[PEAK]),
-            evidence=Evidence(label, words, b.offset[:n], new, means, F[5, :m] > 0),
-            scores=b.scores[:n],
-            labels=int(b.head[LABELS]),
+            peak=float(room[of.PEAK]),
+            evidence=Evidence(label, F.T.float()[None], offset, new, means, met),
+            scores=part(of.SCORES)[:n],
+            labels=int(room[of.LABELS]),
             probs=self.told[0, 0],
-            theta=b.theta,
-            near=b.near.float(),
+            theta=part(of.THETA),
+            near=part(of.NEAR).float(),
             cells=cells,
         )

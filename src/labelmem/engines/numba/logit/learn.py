@@ -9,20 +9,10 @@ import numpy as np
 
 from labelmem.engines.numba import copy, kernel
 from labelmem.engines.numba.bytes import vector_at
+from labelmem.engines.numba.logit import belief as of
+from labelmem.engines.numba.logit import layout as at
 from labelmem.engines.numba.logit.arithmetic import inner, softmax64
-from labelmem.engines.numba.logit.belief import (
-    CANDIDATES,
-    CHOSEN,
-    LABELS,
-    PEAK,
-    REST,
-    PLACED,
-    SLOTS_THEN,
-    SURE,
-    TOTAL,
-    belief_at,
-    features_of,
-)
+from labelmem.engines.numba.logit.belief import features_of, part
 from labelmem.engines.numba.logit.following import (
     chain,
     cross,
@@ -30,216 +20,210 @@ from labelmem.engines.numba.logit.following import (
     measure_cell,
     measure_slot,
     open_slot,
-    put,
-    subtract,
+    place_key,
 )
 from labelmem.engines.numba.logit.layout import (
-    ANSWERS,
-    CELLS,
-    DIM,
-    FEATURES,
-    KNOWN,
-    LISTED,
-    PAIRS,
-    constants_at,
-    memory_at,
+    double,
+    double_rows,
+    single,
+    single_rows,
+    whole,
+    whole_rows,
 )
 from labelmem.engines.numba.logit.replay import replay
 from labelmem.engines.numba.logit.weights import learn_weights
 from labelmem.engines.numba.places import add_place, place_of
+from labelmem.logit_memory.caution import (
+    _CLEARLY,
+    _MAY_SWAP,
+    _MOST,
+    _RELIEF,
+    _SOFT,
+    _TO_KNOWN,
+    _TO_NEW,
+    _WRONG,
+)
+from labelmem.logit_memory.statistics import _KEPT, _STEEPEST
 
 __all__ = ["learn"]
 
-_TO_NEW, _TO_KNOWN = 0, 1
-
 
 @kernel
-def _column(b: Any, n: int, label: int) -> int:
-    """Where a label stands among the candidates; among the rest if it is none."""
-    for y in range(n - 1):
-        if b.label[y] == label:
-            return y
-    return n - 1
-
-
-@kernel
-def _be_careful(u: Any, c: Any, b: Any, n: int, label: int, true: int, believed: float) -> None:
+def _be_careful(
+    t: Any, room: Any, names: Any, score: Any, label: int, true: int, believed: float
+) -> None:
     """Let caution grow if the model's choice was right and almost lost; else a little less."""
-    chosen, rival, known = np.int64(b.head[CHOSEN]), -1, u.counts[KNOWN]
+    nats, known, n = double(t[at.NATS]), t[at.KNOWN, 0], len(score)
+    chosen, rival = np.int64(room[of.CHOSEN]), -1
     for y in range(n):
-        if y != chosen and (rival < 0 or b.scores[y] > b.scores[rival]):
+        if y != chosen and (rival < 0 or score[y] > score[rival]):
             rival = y
-    kind = _TO_NEW if rival < n - 1 and b.label[rival] >= known else _TO_KNOWN
-    gap = b.scores[rival] - b.scores[chosen] - u.nats[kind]
-    lost = 1.0 / (1.0 + math.exp(-min(max(gap / c.soft, -30.0), 30.0)))
-    change = np.zeros(2)
-    change[kind] = -c.wrong * (u.numbers[5] / b.head[LABELS]) * lost
+    kind = _TO_NEW if names[rival] >= known else _TO_KNOWN
+    gap = score[rival] - score[chosen] - nats[kind]
+    lost = 1.0 / (1.0 + math.exp(-min(max(gap / _SOFT, -30.0), 30.0)))
+    nats[kind] -= _WRONG * (double(t[at.NUMBERS])[5] / room[of.LABELS]) * lost
     if label < known:
-        change[_TO_NEW] -= c.harm
-        change[_TO_KNOWN] -= c.may_swap
+        nats[_TO_NEW] -= double(t[at.OPTIONS])[at.HARM]
+        nats[_TO_KNOWN] -= _MAY_SWAP
         if true == chosen:
-            if gap < c.clearly:
-                change[kind] += lost * believed
+            nats[kind] += lost * believed if gap < _CLEARLY else 0.0
         elif true == rival:
-            change[kind] -= lost
-            change[_TO_NEW] -= c.relief * lost
+            nats[kind] -= lost
+            nats[_TO_NEW] -= _RELIEF * lost
     for i in range(2):
-        u.nats[i] = min(max(u.nats[i] + change[i], 0.0), c.most_caution)
+        nats[i] = min(max(nats[i], 0.0), _MOST)
 
 
 @kernel
-def _calibrate(u: Any, c: Any, b: Any, met: Any, slot: int) -> None:
-    """A Newton step of log kappa."""
-    p, mean, square = np.empty(len(b.means)), 0.0, 0.0
+def _calibrate(t: Any, s: Any, counts: Any, slot: int) -> None:
+    """A Newton step of log kappa, given the scores of the means; they had examples or none."""
+    p, tally, square = np.empty(len(s)), double(t[at.TALLY]), 0.0
     for y in range(len(p)):
-        p[y] = b.means[y] if met[y] > 0 else -math.inf
+        p[y] = s[y] if counts[y] > 0 else -math.inf
     softmax64(p, p)
-    mean = inner(p, b.means)
+    mean = inner(p, s)
     for y in range(len(p)):
-        square += p[y] * b.means[y] * b.means[y]
-    held = c.kappa_kept * u.tally[4] + (square - mean * mean) + 1e-3
-    step = min(max((b.means[slot] - mean) / held, -c.steepest), c.steepest)
-    u.tally[4] = held
-    u.tally[3] *= math.exp(step)
+        square += p[y] * s[y] * s[y]
+    held = _KEPT * tally[4] + (square - mean * mean) + 1e-3
+    tally[4] = held
+    tally[3] *= math.exp(min(max((s[slot] - mean) / held, -_STEEPEST), _STEEPEST))
 
 
 @kernel
-def _remember_pair(u: Any, c: Any, label: int, slot: int) -> None:
+def _remember_pair(t: Any, label: int, slot: int) -> None:
     """One more time that the label of a slot was true when the model said this."""
-    t = u.counts
-    answer = place_of(label, u.answer, t[ANSWERS], u.answers)
-    if answer < 0:
-        answer = t[ANSWERS]
-        t[ANSWERS] += 1
-        u.answer[answer], u.first[answer] = label, -1
-        add_place(answer, u.answer, u.answers)
-    whole, found, pair = 0.0, -1, u.first[answer]
+    answer, table = whole(t[at.ANSWER]), whole(t[at.ANSWER_TABLE])
+    first, slots, often = whole(t[at.FIRST]), whole(t[at.PAIR_SLOT]), double(t[at.OFTEN])
+    a = place_of(label, answer, t[at.ANSWERS, 0], table)
+    if a < 0:
+        a = t[at.ANSWERS, 0]
+        t[at.ANSWERS, 0] += 1
+        answer[a], first[a] = label, -1
+        add_place(a, answer, table)
+    following, all_, found, pair = whole(t[at.NEXT]), 0.0, -1, first[a]
     while pair >= 0:
-        whole += u.often[pair]
-        if u.pair_slot[pair] == slot:
-            found = pair
-        pair = u.next[pair]
-    left = min(1.0, (c.row - 1.0) / max(whole, 1e-9))
-    pair = u.first[answer]
+        all_ += often[pair]
+        found = pair if slots[pair] == slot else found
+        pair = following[pair]
+    left = min(1.0, (double(t[at.OPTIONS])[at.ROW] - 1.0) / max(all_, 1e-9))
+    pair = first[a]
     while pair >= 0:
-        u.often[pair] *= left
-        pair = u.next[pair]
+        often[pair] *= left
+        pair = following[pair]
     if found < 0:
-        found = t[PAIRS]
-        t[PAIRS] += 1
-        u.pair_of[found], u.pair_slot[found], u.often[found] = answer, slot, 0.0
-        chain(u, answer, found)
-    u.often[found] += 1.0
+        found = t[at.PAIRS, 0]
+        t[at.PAIRS, 0] += 1
+        whole(t[at.PAIR_OF])[found], slots[found], often[found] = a, slot, 0.0
+        chain(t, a, found)
+    often[found] += 1.0
 
 
 @kernel
-def _add(u: Any, x: Any, slot: int) -> None:
+def _add(t: Any, x: Any, slot: int, off: Any) -> None:
     """One more example of a label."""
-    count, d, sums, tally = u.count[slot], len(x), u.sums[slot], u.tally
-    off = np.empty(d)
+    counts, sums, tally = double(t[at.COUNT]), double_rows(t[at.SUMS])[slot], double(t[at.TALLY])
+    scatter, mean, count, d = double_rows(t[at.SCATTER]), double(t[at.MEAN]), counts[slot], len(x)
     if count > 0:
         for k in range(d):
             off[k] = x[k] - sums[k] / count
         for i in range(d):
-            row, share = u.scatter[i], count / (count + 1.0) * off[i]
+            row, share = scatter[i], count / (count + 1.0) * off[i]
             for k in range(i, d):
                 row[k] += share * off[k]
         tally[1] += 1.0
-    u.count[slot] += 1.0
+    counts[slot] += 1.0
     tally[0] += 1.0
-    grown = 0.0
     for k in range(d):
         sums[k] += x[k]
     for k in range(d):
-        off[k] = x[k] - u.mean[k]
+        off[k] = x[k] - mean[k]
     for k in range(d):
-        u.mean[k] += off[k] / tally[0]
+        mean[k] += off[k] / tally[0]
+    grown = 0.0
     for k in range(d):
-        grown += off[k] * (x[k] - u.mean[k])
+        grown += off[k] * (x[k] - mean[k])
     tally[2] += grown
 
 
 @kernel
-def _take_in(u: Any, c: Any, b: Any, x: Any, label: int) -> None:
-    """Caution, weights, and all that the label tells of the stream."""
-    n, noise, m = np.int64(b.head[CANDIDATES]), u.numbers[5], len(b.means)
-    F, offset, true = features_of(b, n), b.offset[:n], _column(b, n, label)
-    met, believed, p = label < u.counts[KNOWN] or true < n - 1, 1.0, np.empty(n)
-    softmax64(b.scores[:n], p)
+def _take_in(t: Any, room: Any, x: Any, label: int, off: Any) -> int:
+    """Caution, weights, and all that the label tells of the stream; the label's slot."""
+    numbers, known, n = double(t[at.NUMBERS]), t[at.KNOWN, 0], np.int64(room[of.CANDIDATES])
+    names, offset, score = part(room, of.LABEL), part(room, of.OFFSET), part(room, of.SCORES)
+    means, p = part(room, of.MEANS), np.empty(n)
+    F = features_of(room, len(double(t[at.THETA])))
+    true, noise, labels, believed = n - 1, numbers[5], room[of.LABELS], 1.0
+    for y in range(n - 1):
+        true = y if names[y] == label else true
+    met = label < known or true < n - 1
+    softmax64(score[:n], p)
     if met:
         right = (1.0 - noise) * p[true]
-        believed = right / (right + noise / b.head[LABELS])
-    _be_careful(u, c, b, n, label, true, believed)
+        believed = right / (right + noise / labels)
+    room[of.SURE] = 1.0 if met and p[true] >= double(t[at.OPTIONS])[at.GATE] else 0.0
+    _be_careful(t, room, names, score[:n], label, true, believed)
     if met:
-        learn_weights(u, c, F, offset, true, noise, b.head[LABELS])
-    whole, numbers = b.head[TOTAL], u.numbers
-    numbers[0 if label < u.counts[KNOWN] else 1] += 1.0
-    numbers[2] += whole
-    numbers[3] += np.float32(whole * whole)
-    numbers[4] += np.float32(b.head[PEAK])
-    slot = open_slot(u, c, label)
-    if slot < m and F[5, slot] > 0:  # the log of its count: it had examples
-        _calibrate(u, c, b, F[5], slot)
-    _remember_pair(u, c, np.int64(b.listed[0]), slot)
-    _add(u, x, slot)
-    b.head[SURE] = 1.0 if met and p[true] >= c.gate else 0.0
+        learn_weights(t, F, offset[:n], true, noise, labels)
+    log_sum = room[of.LOG_SUM]
+    numbers[0 if label < known else 1] += 1.0
+    numbers[2] += log_sum
+    numbers[3] += np.float32(log_sum * log_sum)
+    numbers[4] += np.float32(room[of.PEAK])
+    slot = open_slot(t, label)
+    counts = F[5]  # 0 for the slots without examples
+    if slot < len(means) and counts[slot] > 0:
+        _calibrate(t, means, counts, slot)
+    _remember_pair(t, np.int64(part(room, of.LISTED)[0]), slot)
+    _add(t, x, slot, off)
+    return slot
 
 
 @kernel
-def _write(u: Any, c: Any, b: Any, x: Any, slot: int) -> int:
+def _write(t: Any, room: Any, x: Any, slot: int) -> int:
     """Remember an example, without a vote; give its number."""
-    t = u.counts
-    number = t[CELLS]
-    if number < c.capacity:
-        t[CELLS] += 1
+    n, about, vote = t[at.CELLS, 0], whole_rows(t[at.ABOUT]), single_rows(t[at.VOTE])
+    if n < double(t[at.OPTIONS])[at.CAPACITY]:
+        t[at.CELLS, 0] += 1
     else:
-        number = 0
-        for i in range(t[CELLS]):
-            if abs(u.vote[i, 0]) < abs(u.vote[number, 0]):
-                number = i
-    copy(x, u.key[number])
-    copy(b.placed, u.place[number])
-    copy(b.across, u.across[number])
-    copy(b.listed, u.listed[number])
-    copy(b.value, u.value[number])
-    for k in range(u.vote.shape[1]):
-        u.about[number, k], u.vote[number, k] = slot, 0.0
-    u.slot[number], u.crossed[number] = slot, 1
-    u.rest[number], u.total[number] = b.head[REST], b.head[TOTAL]
-    measure_cell(u, number)
-    return np.int64(number)
+        all_, n = n, 0
+        for i in range(all_):
+            n = i if abs(vote[i, 0]) < abs(vote[n, 0]) else n
+    copy(x, single_rows(t[at.KEY])[n])
+    copy(part(room, of.PLACE), single_rows(t[at.PLACE])[n])
+    copy(part(room, of.ACROSS), double_rows(t[at.ACROSS])[n])
+    copy(part(room, of.LISTED), whole_rows(t[at.LISTED])[n])
+    copy(part(room, of.VALUE), single_rows(t[at.VALUE])[n])
+    for k in range(vote.shape[1]):
+        about[n, k], vote[n, k] = slot, 0.0
+    whole(t[at.SLOT])[n], whole(t[at.CROSSED])[n] = slot, 1
+    single(t[at.REST])[n], single(t[at.TOTAL])[n] = room[of.REST], room[of.LOG_SUM]
+    measure_cell(t, n)
+    return n
 
 
 @kernel
-def learn(
-    table: Any, room: Any, x_at: int, label: int, slots: int, cells: int, first: bool, then: bool
-) -> None:
+def learn(t: Any, room: Any, x_at: int, label: int, first: bool, then: bool) -> None:
     """Learn the label of the input that a prediction left in ``room``.
 
-    Between the ``first`` part and what comes ``then`` the covariance is inverted, now and then.
-    ``slots`` and ``cells`` are how many there were. Where the key lies may have changed since: if
-    so, ``PLACED`` of the belief is 0.
+    Between the ``first`` part and what comes ``then`` the covariance is inverted, now and then. In
+    ``room`` stands whether the key is still placed where it was.
     """
-    u = memory_at(table)
-    c = constants_at(u.constants)
-    freshen(u, c)
-    d = u.counts[DIM]
-    b = belief_at(room, u.counts[FEATURES], u.counts[LISTED], d, slots, cells)
-    x = vector_at(x_at, d)
-    if first:
-        _take_in(u, c, b, x, label)
+    freshen(t)
+    d = t[at.DIM, 0]
+    x, off, origin = vector_at(x_at, d), np.empty(d), double(t[at.ORIGIN])
+    slot = _take_in(t, room, x, label, off) if first else open_slot(t, label)
     if not then:
         return
-    slot, off = open_slot(u, c, label), np.empty(d)
-    measure_slot(u, c, slot)
-    if first:  # else the squares were made with the inverse
-        put(u, u.centred[slot], off)
-        u.square[slot] = inner(off, off)
+    if first:  # else this was done with the inverse
+        measure_slot(t, slot)
+        place_key(t, double_rows(t[at.CENTRED])[slot], off)
+        double(t[at.SQUARE])[slot] = inner(off, off)
     written = -1
-    if not b.head[SURE]:
-        if not b.head[PLACED]:
-            subtract(x, u.origin, off)
-            put(u, off, b.placed)
-            cross(u, b.placed, b.across)
-        written = _write(u, c, b, x, slot)
-    replay(u, c, written)
+    if not room[of.SURE]:
+        if not room[of.PLACED]:
+            for k in range(d):
+                off[k] = x[k] - origin[k]
+            place_key(t, off, part(room, of.PLACE))
+            cross(t, part(room, of.PLACE), part(room, of.ACROSS))
+        written = _write(t, room, x, slot)
+    replay(t, written)

@@ -2,100 +2,143 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from labelmem.engines.numba import kernel
-from labelmem.engines.numba.logit.arithmetic import inner, products, softmax64
-from labelmem.engines.numba.logit.evidence import gather, listen, nearness, offsets, tame, weigh
-from labelmem.engines.numba.logit.following import crossed, open_slot
-from labelmem.engines.numba.logit.layout import CELLS, DIM, KNOWN, LISTED, NEW, SLOTS, VOTES
-from labelmem.engines.numba.places import place_of
+from labelmem.engines.numba.logit import layout as at
+from labelmem.engines.numba.logit.arithmetic import SIX, add_products, inner, products, softmax64
+from labelmem.engines.numba.logit.evidence import become_near, gather, listen, offsets, tame, weigh
+from labelmem.engines.numba.logit.following import cross, open_slot, place_key, slot_of
+from labelmem.engines.numba.logit.layout import (
+    double,
+    double_rows,
+    single,
+    single_rows,
+    whole,
+    whole_rows,
+)
+from labelmem.logit_memory.options import FEATURES
+from labelmem.logit_memory.user import _LARGEST, _LEAST, _MIX, _PULL, _SAID
 
 __all__ = ["replay"]
 
-_TURN, _VOTES = 6, 6  # where the number of the next cell stands, and the weight of the votes
+_VOTES = FEATURES.index("votes")
 
 
 @kernel
-def _turn(u: Any, c: Any, written: int) -> Any:
-    """The cells whose turn it is, and the one just written, in order."""
-    n, turn = u.counts[CELLS], np.int64(u.numbers[_TURN])
-    asked = min(np.int64(c.revisits), n)
-    u.numbers[_TURN] = (turn + asked) % max(n, 1)
-    cells, used = np.empty(asked + 1, np.int64), 0
+def _turn(t: Any, written: int, cells: Any) -> int:
+    """How many cells have their turn, that just written with them: in order in ``cells``."""
+    n, numbers, used = t[at.CELLS, 0], double(t[at.NUMBERS]), 0
+    asked, turn = min(len(cells) - 1, n), np.int64(numbers[6])
+    numbers[6] = (turn + asked) % max(n, 1)
     for i in range(asked + 1):
-        cell, there = (turn + i) % max(n, 1) if i < asked else written, i == asked and written < 0
-        at = used
-        while at > 0 and cells[at - 1] >= cell:
-            there = there or cells[at - 1] == cell
-            at -= 1
-        if not there:
-            for k in range(used, at, -1):
+        cell, place = (turn + i) % max(n, 1) if i < asked else written, used
+        while place > 0 and cells[place - 1] > cell:
+            place -= 1
+        if cell >= 0 and not (place > 0 and cells[place - 1] == cell):
+            for k in range(used, place, -1):
                 cells[k] = cells[k - 1]
-            cells[at] = cell
+            cells[place] = cell
             used += 1
-    return cells[:used]
+    return used
 
 
 @kernel
 def _find(label: Any, used: int, wanted: int) -> int:
     """Where a label stands among the first, -1 if it does not."""
-    at = -1
+    place = -1
     for y in range(used):
-        at = max(at, y if label[y] == wanted else -1)
-    return at
+        place = max(place, y if label[y] == wanted else -1)
+    return place
 
 
 @kernel
-def _candidates(u: Any, cells: Any, column: Any, label: Any) -> int:
+def _candidates(t: Any, cells: Any, column: Any, label: Any) -> int:
     """Where the labels that cells list stand (J, t), those without a slot behind the slots.
 
     Their labels come to the beginning of ``label``, sorted; told is how many there are.
     """
-    m, extra = u.counts[SLOTS], 0
+    m, extra, listed = t[at.SLOTS, 0], 0, whole_rows(t[at.LISTED])
     for j in range(len(cells)):
-        listed = u.listed[cells[j]]
-        for i in range(len(listed)):
-            wanted = listed[i]
-            column[j, i] = place_of(wanted, u.label, m, u.table)
+        for i in range(column.shape[1]):
+            wanted = listed[cells[j], i]
+            column[j, i] = slot_of(t, wanted)
             if column[j, i] < 0 and _find(label, extra, wanted) < 0:
-                at = extra
-                while at > 0 and label[at - 1] > wanted:
-                    label[at] = label[at - 1]
-                    at -= 1
-                label[at] = wanted
+                place = extra
+                while place > 0 and label[place - 1] > wanted:
+                    label[place] = label[place - 1]
+                    place -= 1
+                label[place] = wanted
                 extra += 1
     for j in range(len(cells)):
         for i in range(column.shape[1]):
             if column[j, i] < 0:
-                column[j, i] = m + _find(label, extra, u.listed[cells[j], i])
+                column[j, i] = m + _find(label, extra, listed[cells[j], i])
     return extra
 
 
 @kernel
-def _vote(c: Any, scores: Any, own: Any, slot: int, believed: float, spare: Any) -> None:
-    """Move the votes ``own`` (C,) of a cell to what puts it right."""
-    for _ in range(3):
-        softmax64(scores, spare)
-        for y in range(len(own)):
-            wanted = -spare[y] if y != slot else 1.0 - spare[y]
-            spare[y] = (believed * wanted - own[y]) / (1.0 + c.strength / 2.0)
-        for y in range(len(own)):
-            own[y] += spare[y]
-        for y in range(len(own)):
-            scores[y] += c.strength * spare[y]
+def _nearness(t: Any, places: Any, near: Any) -> None:
+    """(6 J, N) how near the cells are to places (6 J, d), by differences."""
+    cells, zero = single_rows(t[at.PLACE]), np.float32(0.0)
+    for i in range(near.shape[1]):
+        y = cells[i]
+        for j in range(0, len(places), SIX):
+            x0, x1, x2 = places[j], places[j + 1], places[j + 2]
+            x3, x4, x5 = places[j + 3], places[j + 4], places[j + 5]
+            a, b, c, e, f, g = zero, zero, zero, zero, zero, zero
+            for k in range(len(y)):
+                a += (y[k] - x0[k]) * (y[k] - x0[k])
+                b += (y[k] - x1[k]) * (y[k] - x1[k])
+                c += (y[k] - x2[k]) * (y[k] - x2[k])
+                e += (y[k] - x3[k]) * (y[k] - x3[k])
+                f += (y[k] - x4[k]) * (y[k] - x4[k])
+                g += (y[k] - x5[k]) * (y[k] - x5[k])
+            near[j, i], near[j + 1, i], near[j + 2, i] = a, b, c
+            near[j + 3, i], near[j + 4, i], near[j + 5, i] = e, f, g
 
 
 @kernel
-def _keep(c: Any, own: Any, slot: int, kept: Any, votes: Any) -> None:
+def _bring(t: Any, cell: int, off: Any, across: Any, place: Any) -> None:
+    """A cell's key relative to the origin, the same times A, and where it is placed."""
+    key, origin = single_rows(t[at.KEY])[cell], double(t[at.ORIGIN])
+    kept, crossed = double_rows(t[at.ACROSS])[cell], whole(t[at.CROSSED])
+    for k in range(len(off)):
+        off[k] = key[k] - origin[k]
+    if not crossed[cell]:
+        place_key(t, off, across)
+        cross(t, across, kept)
+        crossed[cell] = 1
+    placed = single_rows(t[at.PLACE])[cell]
+    for k in range(len(off)):
+        across[k] = kept[k]
+    for k in range(len(off)):
+        place[k] = placed[k]
+
+
+@kernel
+def _vote(strength: float, score: Any, own: Any, slot: int, believed: float, spare: Any) -> None:
+    """Move the votes ``own`` (C,) of a cell to what puts it right."""
+    for _ in range(3):
+        softmax64(score, spare)
+        spare[slot] -= 1.0
+        for y in range(len(own)):
+            spare[y] = (-believed * spare[y] - own[y]) / (1.0 + strength / 2.0)
+        for y in range(len(own)):
+            own[y] += spare[y]
+        for y in range(len(own)):
+            score[y] += strength * spare[y]
+
+
+@kernel
+def _keep(own: Any, slot: int, kept: Any, votes: Any) -> None:
     """The largest of some votes (C,), that for the cell's own label first; the rest is 0."""
-    said, used = np.float32(c.said), 1
-    kept[0], votes[0] = slot, own[slot]
-    for k in range(1, len(kept)):
+    said, used = np.float32(_SAID), 1
+    for k in range(len(kept)):
         kept[k], votes[k] = slot, 0.0
+    votes[0] = own[slot]
     for y in range(len(own) - 1):
         size = abs(own[y])
         if np.float32(size) <= said or y == slot:
@@ -104,103 +147,92 @@ def _keep(c: Any, own: Any, slot: int, kept: Any, votes: Any) -> None:
             if used == 1 or size <= abs(votes[used - 1]):
                 continue
             used -= 1
-        at = used
-        while at > 1 and abs(votes[at - 1]) < size:
-            votes[at], kept[at] = votes[at - 1], kept[at - 1]
-            at -= 1
-        votes[at], kept[at] = own[y], y
+        place = used
+        while place > 1 and abs(votes[place - 1]) < size:
+            votes[place], kept[place] = votes[place - 1], kept[place - 1]
+            place -= 1
+        votes[place], kept[place] = own[y], y
         used += 1
 
 
 @kernel
-def _correct(u: Any, c: Any, off: Any, across: Any, error: Any) -> None:
-    """Move the rows by the errors (J, m) of some keys."""
-    d, few = u.counts[DIM], len(off) - len(off) % 3
-    for j in range(len(off)):
-        length = max(inner(across[j], off[j]), 1e-9)
-        for k in range(d):
-            across[j, k] *= c.rate / length
-    for y in range(error.shape[1]):
-        row = u.rows[y]
-        for k in range(d):
-            row[k] *= c.kept
-        for j in range(0, few, 3):
-            a0, a1, a2 = across[j], across[j + 1], across[j + 2]
-            e0, e1, e2 = error[j, y], error[j + 1, y], error[j + 2, y]
-            for k in range(d):
-                row[k] += e0 * a0[k] + e1 * a1[k] + e2 * a2[k]
-        for j in range(few, len(off)):
-            last = across[j]
-            for k in range(d):
-                row[k] += error[j, y] * last[k]
+def _doubt(t: Any, doubted: float) -> None:
+    """Average the share of wrong labels, given that among some cells."""
+    numbers = double(t[at.NUMBERS])
+    noise, seen = numbers[5], max(numbers[0] + numbers[1], 1.0)
+    pull = _PULL * (double(t[at.OPTIONS])[at.NOISE] - noise)
+    change = min(1.0, t[at.CELLS, 0] / seen) * doubted - noise + pull
+    numbers[5] = min(max(noise + change / _MIX, _LEAST), _LARGEST)
 
 
 @kernel
-def replay(u: Any, c: Any, written: int) -> None:
+def replay(t: Any, written: int) -> None:
     """Replay the cells whose turn it is, and the one just written unless it is -1."""
-    cells = _turn(u, c, written)
-    t, J = u.counts, len(cells)
+    options, slots, about = double(t[at.OPTIONS]), whole(t[at.SLOT]), whole_rows(t[at.ABOUT])
+    listed, value, vote = whole_rows(t[at.LISTED]), single_rows(t[at.VALUE]), single_rows(t[at.VOTE])
+    all_ = np.empty(np.int64(options[at.REVISITS]) + 1, np.int64)
+    J = _turn(t, written, all_)
+    cells = all_[:J]
     if J == 0:
         return
-    d, m, noise, labels = t[DIM], t[SLOTS], u.numbers[5], t[KNOWN] + t[NEW]
-    keys, places = np.empty((2, J, d)), np.empty((J, d), np.float32)
-    off, across = keys[0], keys[1]
+    d, m, noise = t[at.DIM, 0], t[at.SLOTS, 0], double(t[at.NUMBERS])[5]
+    labels, most = t[at.KNOWN, 0] + t[at.NEW, 0], (J + SIX - 1) // SIX * SIX
+    keys, places = np.zeros((2 * most, d)), np.zeros((most, d), np.float32)
+    off, across = keys[:most], keys[most:]
     for j in range(J):
-        found = crossed(u, cells[j], off[j])
-        for k in range(d):
-            across[j, k], places[j, k] = found[k], u.place[cells[j], k]
-    near = np.empty((J, t[CELLS]), np.float32)
-    nearness(u, c, places, near)
-    column, other = np.empty((J, t[LISTED]), np.int64), np.empty(J * t[LISTED], np.int64)
-    extra = _candidates(u, cells, column, other)
-    n = m + extra + 1
-    told, F, wide = np.empty((3, J, m)), np.empty((len(u.theta), n)), np.empty((4, n))
-    along, linear, error = told[0], told[1], told[2]
-    products(u.centred, m, across, along)
-    products(u.rows, m, off, linear)
-    offset, scores, own, alone = wide[0], wide[1], wide[2], wide[3]
-    offsets(u, c, extra, offset)
-    theta = u.theta.copy()
+        _bring(t, cells[j], off[j], across[j], places[j])
+    near = np.empty((most, t[at.CELLS, 0]), np.float32)
+    _nearness(t, places, near)
+    column = np.empty((J, listed.shape[1]), np.int64)
+    other = np.empty(J * listed.shape[1], np.int64)
+    n = m + 1 + _candidates(t, cells, column, other)
+    told = np.zeros((3 * most, m))
+    along, linear, error = told[:most], told[most : 2 * most], told[2 * most :]
+    products(double_rows(t[at.CENTRED]), double(t[at.COUNT]), across, along)
+    products(double_rows(t[at.ROWS]), np.ones(m), off, linear)
+    theta = double(t[at.THETA]).copy()
     theta[_VOTES] = 1.0  # votes are set as if they counted in full
-    factor, doubted = np.float32(tame(u, c, 0.0)), 0.0
-    single, spare = np.empty((3, n), np.float32), np.empty((3, n), np.float32)
-    votes, base, means = single[0, :m], single[1], single[2, :m]
-    kept, size = np.empty((J, t[VOTES]), np.int64), np.empty((J, t[VOTES]))
+    F, wide, brief = np.empty((len(theta), n)), np.empty((4, n)), np.empty((6, n), np.float32)
+    offset, score, own, alone = wide[0], wide[1], wide[2], wide[3]
+    votes, base, means = brief[0, :m], brief[1], brief[2, :m]
+    offsets(t, offset)
+    factor, doubted, strength = np.float32(tame(t, 0.0)), 0.0, options[at.STRENGTH]
+    kept, size = np.empty((J, about.shape[1]), np.int64), np.empty((J, about.shape[1]))
     for j in range(J):
         cell = cells[j]
-        slot, right = u.slot[cell], factor * u.rest[cell]
+        slot, rest, answer = slots[cell], factor * single(t[at.REST])[cell], listed[cell, 0]
         for y in range(n):
-            base[y] = right
-        for i in range(t[LISTED]):
-            base[column[j, i]] = factor * u.value[cell, i]
-        listen(u, near[j], votes)
-        length, first = inner(across[j], off[j]), column[j, 0]
-        answer, whole = u.listed[cell, 0], u.total[cell]
-        heard = (votes, linear[j], means, spare, F)
-        gather(u, c, base, first, answer, whole, along[j], length, slot, *heard)
-        weigh(theta, F, offset, scores)
+            base[y] = rest
+        for i in range(column.shape[1]):
+            base[column[j, i]] = factor * value[cell, i]
+        become_near(t, near[j])
+        listen(t, near[j], votes)
+        log_sum, length = single(t[at.TOTAL])[cell], inner(across[j], off[j])
+        heard = (along[j], length, slot, votes, linear[j], means, brief[3:], F)
+        gather(t, base, column[j, 0], answer, log_sum, *heard)
+        weigh(theta, F, offset, score)
         for y in range(n):
             own[y] = 0.0
-        for k in range(t[VOTES]):
-            own[u.about[cell, k]] += np.float64(u.vote[cell, k])
+        for k in range(about.shape[1]):
+            own[about[cell, k]] += vote[cell, k]
         for y in range(n):
-            alone[y] = scores[y] - c.strength * own[y]
+            alone[y] = score[y] - strength * own[y]
         softmax64(alone, alone)  # without what the cell itself says
-        sure = (1.0 - noise) * alone[slot]
-        believed = sure / (sure + noise / labels)
+        right = (1.0 - noise) * alone[slot]
+        believed = right / (right + noise / labels)
         doubted += (1.0 - believed) / J
-        believed = max(believed, c.believed)
+        believed = max(believed, options[at.BELIEVED])
         for y in range(m):
             error[j, y] = -believed * alone[y]
         error[j, slot] += believed
-        _vote(c, scores, own, slot, believed, alone)
-        _keep(c, own, slot, kept[j], size[j])
-    seen = max(u.numbers[0] + u.numbers[1], 1.0)
-    change = min(1.0, t[CELLS] / seen) * doubted - noise + c.pull * (c.noise - noise)
-    u.numbers[5] = min(max(noise + change / c.mix, c.least_noise), c.most_noise)
-    _correct(u, c, off, across, error)
+        _vote(strength, score, own, slot, believed, alone)
+        _keep(own, slot, kept[j], size[j])
+        for k in range(d):
+            across[j, k] *= options[at.RATE] / max(length, 1e-9)
+    _doubt(t, doubted)
+    add_products(double_rows(t[at.ROWS]), options[at.KEPT], error, across)
     for j in range(J):
-        for k in range(t[VOTES]):
+        for k in range(about.shape[1]):
             y = kept[j, k]
-            u.about[cells[j], k] = y if y < m else open_slot(u, c, other[y - m])
-            u.vote[cells[j], k] = size[j, k]
+            about[cells[j], k] = y if y < m else open_slot(t, other[y - m])
+            vote[cells[j], k] = size[j, k]

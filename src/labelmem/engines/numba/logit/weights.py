@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from labelmem.engines.numba import kernel
+from labelmem.engines.numba import copy, kernel
+from labelmem.engines.numba.logit import layout as at
 from labelmem.engines.numba.logit.arithmetic import inner, softmax64, solve
 from labelmem.engines.numba.logit.evidence import weigh
+from labelmem.engines.numba.logit.layout import double, double_rows
+from labelmem.logit_memory.weights import _EVEN, _LENGTHS, _STEPS
 
 __all__ = ["learn_weights"]
-
-_STEPS = 3
-_LENGTHS = (1.0, 0.5, 0.25, 0.1)
 
 
 @kernel
@@ -24,8 +24,7 @@ def _loss(
     """What the step makes small; the belief goes into ``p``, ``share`` is noise and labels."""
     weigh(theta, F, offset, p)
     softmax64(p, p)
-    right = (1.0 - share[0]) * p[true] + share[0] / share[1]
-    far = 0.0
+    right, far = (1.0 - share[0]) * p[true] + share[0] / share[1], 0.0
     for i in range(len(theta)):
         for j in range(len(theta)):
             far += (theta[i] - centre[i]) * held[i, j] * (theta[j] - centre[j])
@@ -33,10 +32,9 @@ def _loss(
 
 
 @kernel
-def _curve(F: Any, p: Any, share: float, mean: Any, out: Any) -> None:
+def _curve(F: Any, p: Any, share: float, mean: Any, heavy: Any, out: Any) -> None:
     """The curvature of the log-loss (k, k), and the mean of the features (k,)."""
     k, n = F.shape
-    heavy = np.empty(n)
     for i in range(k):
         mean[i] = inner(F[i], p)
     for i in range(k):
@@ -49,49 +47,43 @@ def _curve(F: Any, p: Any, share: float, mean: Any, out: Any) -> None:
 
 
 @kernel
-def learn_weights(
-    u: Any, c: Any, F: Any, offset: Any, true: int, noise: float, labels: float
-) -> None:
+def learn_weights(t: Any, F: Any, offset: Any, true: int, noise: float, labels: float) -> None:
     """Theta and what is held of it after a label: the column of F that was true."""
-    k, n, theta = F.shape[0], F.shape[1], u.theta
-    held, lost = np.empty((k, k)), 1.0 - c.forget
-    room = np.empty((6, k))
-    back, centre, mean, slope, step, tried = room[0], room[1], room[2], room[3], room[4], room[5]
+    k, theta, kept = len(F), double(t[at.THETA]), double(t[at.OPTIONS])[at.FORGET]
+    before, prior = double_rows(t[at.HELD]), double_rows(t[at.PRIOR])
+    start, lost, square = double(t[at.START]), 1.0 - kept, np.empty((4, k, k))
+    held, curvature, both, lower = square[0], square[1], square[2], square[3]
+    line, p, share = np.empty((5, k)), np.empty((2, F.shape[1])), (noise, labels)
+    centre, mean, slope, step, tried = line[0], line[1], line[2], line[3], line[4]
     for i in range(k):
-        back[i] = 0.0
+        slope[i] = 0.0
         for j in range(k):
-            held[i, j] = c.forget * u.held[i, j] + lost * u.prior[i, j]
-            back[i] += lost * u.prior[i, j] * (u.start[j] - theta[j])
-    solve(held, back, step)
+            held[i, j] = kept * before[i, j] + lost * prior[i, j]
+            slope[i] += lost * prior[i, j] * (start[j] - theta[j])
+    solve(held, slope, lower, step)
     for i in range(k):
-        centre[i] = theta[i] + step[i]
-        theta[i] = centre[i]
-    p, curvature, both = np.empty(n), np.empty((k, k)), np.empty((k, k))
-    share = (noise, labels)
-    best = _loss(theta, centre, held, F, offset, true, share, p)
+        theta[i] += step[i]
+    copy(theta, centre)
+    best = _loss(theta, centre, held, F, offset, true, share, p[0])
     for _ in range(_STEPS):
-        right = (1.0 - noise) * p[true]
+        right = (1.0 - noise) * p[0, true]
         part = right / (right + noise / labels + 1e-300)
-        _curve(F, p, part, mean, curvature)
+        _curve(F, p[0], part, mean, p[1], curvature)
         for i in range(k):
             slope[i] = part * (F[i, true] - mean[i])
             for j in range(k):
                 both[i, j] = held[i, j] + curvature[i, j]
                 slope[i] -= held[i, j] * (theta[j] - centre[j])
-        solve(both, slope, step)
-        found = math.inf
+        solve(both, slope, lower, step)
         for length in _LENGTHS:
             for i in range(k):
                 tried[i] = theta[i] + length * step[i]
-            found = _loss(tried, centre, held, F, offset, true, share, p)
-            if found <= best + c.even:
+            found = _loss(tried, centre, held, F, offset, true, share, p[1])
+            if found <= best + _EVEN:
+                best = found
+                copy(tried, theta)
+                copy(p[1], p[0])
                 break
-        if found <= best + c.even:
-            for i in range(k):
-                theta[i] = tried[i]
-            best = found
-        else:
-            best = _loss(theta, centre, held, F, offset, true, share, p)
     for i in range(k):
         for j in range(k):
-            u.held[i, j] = held[i, j] + curvature[i, j]
+            before[i, j] = held[i, j] + curvature[i, j]
