@@ -9,10 +9,24 @@ import numpy as np
 
 from labelmem.engines.numba import kernel
 
-__all__ = ["SIX", "add_products", "exp64", "inner", "products", "softmax64", "solve"]
+__all__ = [
+    "BLOCK",
+    "SIX",
+    "add",
+    "add_products",
+    "exp64",
+    "inner",
+    "largest64",
+    "products",
+    "softmax64",
+    "solve",
+    "total64",
+]
 
 SIX = 6
 """Vectors that a row is multiplied with while it is at hand."""
+BLOCK = 32
+"""Rows of a triangle are taken from where a block begins: what is left over takes long."""
 
 
 @kernel
@@ -44,6 +58,13 @@ def inner(a: Any, b: Any) -> float:
     for i in range(len(a)):
         found += a[i] * b[i]
     return found
+
+
+@kernel
+def add(share: float, x: Any, out: Any) -> None:
+    """Add a share of a vector to another."""
+    for i in range(len(x)):
+        out[i] += share * x[i]
 
 
 @kernel

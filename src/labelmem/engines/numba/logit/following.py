@@ -9,7 +9,7 @@ import numpy as np
 
 from labelmem.engines.numba import kernel
 from labelmem.engines.numba.logit import layout as at
-from labelmem.engines.numba.logit.arithmetic import inner
+from labelmem.engines.numba.logit.arithmetic import BLOCK, add, inner
 from labelmem.engines.numba.logit.layout import double, double_rows, single, single_rows, whole
 from labelmem.engines.numba.places import add_place, place_of
 
@@ -110,13 +110,11 @@ def measure_cell(t: Any, cell: int) -> None:
 @kernel
 def place_key(t: Any, off: Any, placed: Any) -> None:
     """Where a key relative to the origin is placed: times R, which is 0 below its diagonal."""
-    root, d = double_rows(t[at.ROOT]), len(off)
-    for k in range(d):
+    root = double_rows(t[at.ROOT])
+    for k in range(len(off)):
         placed[k] = 0.0
-    for i in range(d):
-        row, share = root[i], off[i]
-        for k in range(i, d):
-            placed[k] += share * row[k]
+    for i in range(len(off)):
+        add(off[i], root[i, i - i % BLOCK :], placed[i - i % BLOCK :])
 
 
 @kernel
@@ -124,4 +122,4 @@ def cross(t: Any, placed: Any, across: Any) -> None:
     """The same key times A = R R', from where it is placed."""
     root = double_rows(t[at.ROOT])
     for i in range(len(placed)):
-        across[i] = inner(placed[i:], root[i, i:])
+        across[i] = inner(placed[i - i % BLOCK :], root[i, i - i % BLOCK :])

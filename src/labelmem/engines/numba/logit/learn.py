@@ -11,7 +11,7 @@ from labelmem.engines.numba import copy, kernel
 from labelmem.engines.numba.bytes import vector_at
 from labelmem.engines.numba.logit import belief as of
 from labelmem.engines.numba.logit import layout as at
-from labelmem.engines.numba.logit.arithmetic import inner, softmax64
+from labelmem.engines.numba.logit.arithmetic import BLOCK, add, inner, softmax64
 from labelmem.engines.numba.logit.belief import features_of, part
 from labelmem.engines.numba.logit.following import (
     chain,
@@ -127,18 +127,18 @@ def _add(t: Any, x: Any, slot: int, off: Any) -> None:
         for k in range(d):
             off[k] = x[k] - sums[k] / count
         for i in range(d):
-            row, share = scatter[i], count / (count + 1.0) * off[i]
-            for k in range(i, d):
-                row[k] += share * off[k]
+            begin = i - i % BLOCK
+            add(count / (count + 1.0) * off[i], off[begin:], scatter[i, begin:])
         tally[1] += 1.0
     counts[slot] += 1.0
     tally[0] += 1.0
+    seen = tally[0]
     for k in range(d):
         sums[k] += x[k]
     for k in range(d):
         off[k] = x[k] - mean[k]
     for k in range(d):
-        mean[k] += off[k] / tally[0]
+        mean[k] += off[k] / seen
     grown = 0.0
     for k in range(d):
         grown += off[k] * (x[k] - mean[k])

@@ -119,17 +119,15 @@ def _bring(t: Any, cell: int, off: Any, across: Any, place: Any) -> None:
 
 
 @kernel
-def _vote(strength: float, score: Any, own: Any, slot: int, believed: float, spare: Any) -> None:
-    """Move the votes ``own`` (C,) of a cell to what puts it right."""
+def _vote(strength: float, score: Any, own: Any, slot: int, believed: float, p: Any) -> None:
+    """Move the votes ``own`` (C,) of a cell to what puts it right; ``p`` is used up."""
     for _ in range(3):
-        softmax64(score, spare)
-        spare[slot] -= 1.0
+        softmax64(score, p)
+        p[slot] -= 1.0
         for y in range(len(own)):
-            spare[y] = (-believed * spare[y] - own[y]) / (1.0 + strength / 2.0)
-        for y in range(len(own)):
-            own[y] += spare[y]
-        for y in range(len(own)):
-            score[y] += strength * spare[y]
+            change = (-believed * p[y] - own[y]) / (1.0 + strength / 2.0)
+            own[y] += change
+            score[y] += strength * change
 
 
 @kernel
