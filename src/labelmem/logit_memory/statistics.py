@@ -151,8 +151,8 @@ class LabelStatistics:
         else:
             square = float(covariance.square().sum())
             spread = max(square - trace * trace / d, 1e-12 * square)
-            off = ((1 - 2 / d) * square + trace * trace) / ((held + 1 - 2 / d) * spread)
-            share = min(1.0, off)
+            off = (1 - 2 / d) * square + trace * trace
+            share = min(1.0, off / max((held + 1 - 2 / d) * spread, 1e-300))  # 0 / 0 where d is 1
             ridge = (share + 1e-6) * trace / d
             lower = torch.linalg.cholesky((1 - share) * covariance + ridge * eye)
             self.root = torch.linalg.solve_triangular(lower, eye, upper=False).T
