@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from labelmem.engines.numba import kernel
+from labelmem.engines.numba import part
 
 __all__ = [
     "BLOCK",
@@ -29,7 +29,7 @@ BLOCK = 32
 """Rows of a triangle are taken from where a block begins: what is left over takes long."""
 
 
-@kernel
+@part
 def exp64(x: float) -> float:
     """The exponential of x up to 700, within 1e-13 of it; 0 below -700."""
     inside = max(x, -700.0)
@@ -51,7 +51,7 @@ def exp64(x: float) -> float:
     return p * power if x >= -700.0 else 0.0
 
 
-@kernel
+@part
 def inner(a: Any, b: Any) -> float:
     """The product of two vectors."""
     found = 0.0
@@ -60,14 +60,14 @@ def inner(a: Any, b: Any) -> float:
     return found
 
 
-@kernel
+@part
 def add(share: float, x: Any, out: Any) -> None:
     """Add a share of a vector to another."""
     for i in range(len(x)):
         out[i] += share * x[i]
 
 
-@kernel
+@part
 def total64(x: Any) -> float:
     """The sum of a vector."""
     found = 0.0
@@ -76,7 +76,7 @@ def total64(x: Any) -> float:
     return found
 
 
-@kernel
+@part
 def largest64(x: Any) -> float:
     """The largest of a vector without NaN; minus infinity if it is empty."""
     bits, most = x.view(np.int64), np.int64(0x7FFFFFFFFFFFFFFF)
@@ -86,7 +86,7 @@ def largest64(x: Any) -> float:
     return np.int64(found ^ ((found >> np.int64(63)) & most)).view(np.float64)
 
 
-@kernel
+@part
 def softmax64(x: Any, out: Any) -> None:
     """Into ``out``, which may be ``x`` itself."""
     top = largest64(x)
@@ -97,7 +97,7 @@ def softmax64(x: Any, out: Any) -> None:
         out[i] *= inverse
 
 
-@kernel
+@part
 def products(rows: Any, counts: Any, x: Any, out: Any) -> None:
     """Into ``out`` (6 J, m) the products of ``x`` (6 J, d) with rows; 0 where the count is 0."""
     d = x.shape[1]
@@ -121,7 +121,7 @@ def products(rows: Any, counts: Any, x: Any, out: Any) -> None:
             out[j + 3, i], out[j + 4, i], out[j + 5, i] = e, f, g
 
 
-@kernel
+@part
 def add_products(rows: Any, kept: float, error: Any, x: Any) -> None:
     """Let rows (m, d) be what is kept of them and the products of error (6 J, m) and x (6 J, d)."""
     for i in range(error.shape[1]):
@@ -136,7 +136,7 @@ def add_products(rows: Any, kept: float, error: Any, x: Any) -> None:
             part = 1.0
 
 
-@kernel
+@part
 def solve(a: Any, b: Any, lower: Any, out: Any) -> None:
     """Into ``out`` the x with a x = b, for a small positive definite matrix (Cholesky)."""
     n = len(b)

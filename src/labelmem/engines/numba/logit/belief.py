@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from labelmem.engines.numba import kernel
+from labelmem.engines.numba import part
 from labelmem.fast import Array
 
-__all__ = ["features_of", "lay_out", "part", "part_of", "room_of"]
+__all__ = ["features_of", "lay_out", "piece", "piece_of", "room_of"]
 
 CANDIDATES, CHOSEN, LABELS, LOG_SUM, REST, PEAK, SURE, PLACED = range(8)
 """Numbers at the beginning; ``SURE`` comes with the label."""
@@ -24,12 +24,12 @@ def room_of(k: int, listed: int, d: int, cells: int, slots: int) -> int:
     return _HEAD + k + 2 * listed + 2 * d + cells + slots + (3 + k) * (slots + listed + 1)
 
 
-def part_of(room: Array, which: int) -> Array:
-    """:func:`part` for who is not compiled."""
+def piece_of(room: Array, which: int) -> Array:
+    """:func:`piece` for who is not compiled."""
     return room[int(room[_STARTS + which]) : int(room[_STARTS + which + 1])]
 
 
-@kernel
+@part
 def lay_out(room: Any, k: int, listed: int, d: int, cells: int, slots: int) -> None:
     """Note where the parts begin."""
     most, start = slots + listed + 1, _HEAD
@@ -40,13 +40,13 @@ def lay_out(room: Any, k: int, listed: int, d: int, cells: int, slots: int) -> N
     room[_STARTS + 11] = start
 
 
-@kernel
-def part(room: Any, which: int) -> Any:
+@part
+def piece(room: Any, which: int) -> Any:
     """One of the parts."""
     return room[np.int64(room[_STARTS + which]) : np.int64(room[_STARTS + which + 1])]
 
 
-@kernel
+@part
 def features_of(room: Any, k: int) -> Any:
     """(k, C) features of the candidates there are."""
     n, start = np.int64(room[CANDIDATES]), np.int64(room[_STARTS + FEATURES])

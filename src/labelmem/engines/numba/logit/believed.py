@@ -52,16 +52,16 @@ class CompiledBelief:
         """The same as the reference has it."""
         room, user = self.room, self.user
 
-        def part(which: int) -> Tensor:
-            return torch.from_numpy(of.part_of(room, which))
+        def piece(which: int) -> Tensor:
+            return torch.from_numpy(of.piece_of(room, which))
 
         n, numbers = int(room[of.CANDIDATES]), torch.from_numpy(room).float()
         rest, total = numbers[of.REST, None], numbers[of.LOG_SUM, None]
-        said = Logits(part(of.LISTED).long()[None], part(of.VALUE).float()[None], rest, total)
-        label, means = part(of.LABEL)[: n - 1].long(), part(of.MEANS).float()[None]
+        said = Logits(piece(of.LISTED).long()[None], piece(of.VALUE).float()[None], rest, total)
+        label, means = piece(of.LABEL)[: n - 1].long(), piece(of.MEANS).float()[None]
         new = torch.cat([label >= user.known, torch.tensor([False])])
-        F = part(of.FEATURES)[: user.features * n].reshape(user.features, n)
-        offset, met = part(of.OFFSET)[:n], F[5, : means.shape[1]] > 0
+        F = piece(of.FEATURES)[: user.features * n].reshape(user.features, n)
+        offset, met = piece(of.OFFSET)[:n], F[5, : means.shape[1]] > 0
         cells = Cells(user.dim, user.listed, user.votes, self.x)
         cells.about, cells.vote, cells.slot = self.heard.keep()
         return Belief(
@@ -69,10 +69,10 @@ class CompiledBelief:
             said=said,
             peak=float(room[of.PEAK]),
             evidence=Evidence(label, F.T.float()[None], offset, new, means, met),
-            scores=part(of.SCORES)[:n],
+            scores=piece(of.SCORES)[:n],
             labels=int(room[of.LABELS]),
             probs=self.told[0, 0],
-            theta=part(of.THETA),
-            near=part(of.NEAR).float(),
+            theta=piece(of.THETA),
+            near=piece(of.NEAR).float(),
             cells=cells,
         )

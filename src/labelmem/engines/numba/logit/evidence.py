@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from labelmem.engines.numba import exp, kernel, largest, total
+from labelmem.engines.numba import exp, largest, part, total
 from labelmem.engines.numba.logit import layout as at
 from labelmem.engines.numba.logit.layout import (
     double,
@@ -28,7 +28,7 @@ _ONE, _NONE, _LEAST = np.float32(1.0), np.float32(0.0), np.float32(-math.inf)
 _FURTHEST, _TINY, _NO_MORE = np.float32(3.0), np.float32(1e-9), np.int64(0)
 
 
-@kernel
+@part
 def tame(t: Any, peak: float) -> float:
     """Factor on the logits of a model that is too sure; ``peak`` is this one's."""
     numbers = double(t[at.NUMBERS])
@@ -38,7 +38,7 @@ def tame(t: Any, peak: float) -> float:
     return min(1.0, cap / max(usual, 1e-9))
 
 
-@kernel
+@part
 def _surprise(t: Any, log_sum: np.float32) -> np.float32:
     """How unusual a log-sum is, in standard deviations."""
     numbers = double(t[at.NUMBERS])
@@ -50,7 +50,7 @@ def _surprise(t: Any, log_sum: np.float32) -> np.float32:
     return min(max((log_sum - np.float32(mean)) / spread, -_FURTHEST), _FURTHEST)
 
 
-@kernel
+@part
 def become_near(t: Any, near: Any) -> None:
     """From squares of distances (N,) to how near the cells are."""
     length = single(t[at.LENGTH])[: len(near)]
@@ -60,7 +60,7 @@ def become_near(t: Any, near: Any) -> None:
         near[i] = exp(sharp * near[i] / size)
 
 
-@kernel
+@part
 def listen(t: Any, near: Any, votes: Any) -> None:
     """(m,) what cells that are this near (N,) say of the slots."""
     about, vote = whole_rows(t[at.ABOUT]), single_rows(t[at.VOTE])
@@ -72,7 +72,7 @@ def listen(t: Any, near: Any, votes: Any) -> None:
             votes[about[i, k]] += heard * vote[i, k]
 
 
-@kernel
+@part
 def _score_means(t: Any, along: Any, own: float, without: int, count: Any, means: Any) -> None:
     """(m,) scores of the means from their products with the key times A; that of the key is own.
 
@@ -95,7 +95,7 @@ def _score_means(t: Any, along: Any, own: float, without: int, count: Any, means
         count[without] = left
 
 
-@kernel
+@part
 def _log_sum(x: Any, spare: Any) -> np.float32:
     """Of the exponentials of x; ``spare`` is used up."""
     top = largest(x)
@@ -104,14 +104,14 @@ def _log_sum(x: Any, spare: Any) -> np.float32:
     return top + np.float32(math.log(total(spare[: len(x)])))
 
 
-@kernel
+@part
 def known_beside(t: Any, extra: int) -> np.float32:
     """The log of how many labels the model knows that are no candidates; minus infinity if none."""
     known = t[at.KNOWN, 0] - (t[at.SLOTS, 0] - t[at.NEW, 0]) - extra
     return np.float32(math.log(np.float32(known)))
 
 
-@kernel
+@part
 def _of_rows(t: Any, answer: int, chosen: int, without: int, out: Any) -> None:
     """Log of how often each slot's label was true when the model said the same, over the usual."""
     usual = np.float32(0.5 / (t[at.KNOWN, 0] + t[at.NEW, 0]))
@@ -128,7 +128,7 @@ def _of_rows(t: Any, answer: int, chosen: int, without: int, out: Any) -> None:
         pair = following[pair]
 
 
-@kernel
+@part
 def gather(
     t: Any,
     base: Any,
@@ -190,7 +190,7 @@ def gather(
             F[0, y] = mass if new[y] > 0 else base[y]
 
 
-@kernel
+@part
 def offsets(t: Any, out: Any) -> None:
     """(C,) of new labels the log of how often each came, of the rest the log of its number."""
     numbers, new, m = double(t[at.NUMBERS]), single(t[at.IS_NEW]), t[at.SLOTS, 0]
@@ -200,7 +200,7 @@ def offsets(t: Any, out: Any) -> None:
     out[len(out) - 1] = known_beside(t, len(out) - 1 - m)
 
 
-@kernel
+@part
 def weigh(theta: Any, F: Any, offset: Any, out: Any) -> None:
     """(C,) nats: the features weighed and summed."""
     for y in range(len(out)):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from labelmem.engines.numba import kernel
+from labelmem.engines.numba import part
 from labelmem.engines.numba.logit import layout as at
 from labelmem.engines.numba.logit.arithmetic import BLOCK, add, inner
 from labelmem.engines.numba.logit.layout import double, double_rows, single, single_rows, whole
@@ -16,7 +16,7 @@ from labelmem.engines.numba.places import add_place, place_of
 __all__ = ["cross", "freshen", "measure_cell", "measure_slot", "open_slot", "place_key", "slot_of"]
 
 
-@kernel
+@part
 def freshen(t: Any) -> None:
     """See to what follows, if the user was loaded or grew, or R is another one."""
     if not t[at.STALE, 0]:
@@ -41,7 +41,7 @@ def freshen(t: Any) -> None:
         chain(t, of[pair], pair)
 
 
-@kernel
+@part
 def enter(t: Any, y: int) -> None:
     """Let a slot be found by its label."""
     label = whole(t[at.LABEL])
@@ -51,7 +51,7 @@ def enter(t: Any, y: int) -> None:
     t[at.NEW, 0] += new
 
 
-@kernel
+@part
 def chain(t: Any, answer: int, pair: int) -> None:
     """Put a pair behind the others of an answer."""
     first, last, following = whole(t[at.FIRST]), whole(t[at.LAST]), whole(t[at.NEXT])
@@ -62,13 +62,13 @@ def chain(t: Any, answer: int, pair: int) -> None:
     last[answer], following[pair] = pair, -1
 
 
-@kernel
+@part
 def slot_of(t: Any, label: int) -> int:
     """The slot of a label, -1 if it has none."""
     return np.int64(place_of(label, whole(t[at.LABEL]), t[at.SLOTS, 0], whole(t[at.TABLE])))
 
 
-@kernel
+@part
 def open_slot(t: Any, label: int) -> int:
     """The slot of a label, a new one if it has none."""
     y = slot_of(t, label)
@@ -86,7 +86,7 @@ def open_slot(t: Any, label: int) -> int:
     return y
 
 
-@kernel
+@part
 def measure_slot(t: Any, y: int) -> None:
     """What a slot's examples tell: their mean relative to the origin, and how far it counts."""
     count, origin = double(t[at.COUNT])[y], double(t[at.ORIGIN])
@@ -98,7 +98,7 @@ def measure_slot(t: Any, y: int) -> None:
     single(t[at.LOG_COUNT])[y] = math.log(twice + np.float32(1.0))
 
 
-@kernel
+@part
 def measure_cell(t: Any, cell: int) -> None:
     """The square of a cell's distance from the origin."""
     place, found = single_rows(t[at.PLACE])[cell], np.float32(0.0)
@@ -107,7 +107,7 @@ def measure_cell(t: Any, cell: int) -> None:
     single(t[at.LENGTH])[cell] = found
 
 
-@kernel
+@part
 def place_key(t: Any, off: Any, placed: Any) -> None:
     """Where a key relative to the origin is placed: times R, which is 0 below its diagonal."""
     root = double_rows(t[at.ROOT])
@@ -117,7 +117,7 @@ def place_key(t: Any, off: Any, placed: Any) -> None:
         add(off[i], root[i, i - i % BLOCK :], placed[i - i % BLOCK :])
 
 
-@kernel
+@part
 def cross(t: Any, placed: Any, across: Any) -> None:
     """The same key times A = R R', from where it is placed."""
     root = double_rows(t[at.ROOT])

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from labelmem.engines.numba import kernel, numba
+from labelmem.engines.numba import numba, part
 from labelmem.engines.numba.bytes import pointer_to
 
 __all__ = ["double", "double_rows", "single", "single_rows", "whole", "whole_rows"]
@@ -46,37 +46,37 @@ __all__ = ["double", "double_rows", "single", "single_rows", "whole", "whole_row
 _carray: Any = getattr(numba, "carray", None)
 
 
-@kernel
+@part
 def whole(place: Any) -> Any:
     """The array of whole numbers (rows,) whose row of the table this is."""
     return _carray(pointer_to(place[0]), (place[1],), np.int64)
 
 
-@kernel
+@part
 def whole_rows(place: Any) -> Any:
     """The same (rows, columns)."""
     return _carray(pointer_to(place[0]), (place[1], place[2]), np.int64)
 
 
-@kernel
+@part
 def single(place: Any) -> Any:
     """The array of numbers of 32 bits (rows,)."""
     return _carray(pointer_to(place[0]), (place[1],), np.float32)
 
 
-@kernel
+@part
 def single_rows(place: Any) -> Any:
     """The same (rows, columns)."""
     return _carray(pointer_to(place[0]), (place[1], place[2]), np.float32)
 
 
-@kernel
+@part
 def double(place: Any) -> Any:
     """The array of numbers of 64 bits (rows,)."""
     return _carray(pointer_to(place[0]), (place[1],), np.float64)
 
 
-@kernel
+@part
 def double_rows(place: Any) -> Any:
     """The same (rows, columns)."""
     return _carray(pointer_to(place[0]), (place[1], place[2]), np.float64)

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from labelmem.engines.numba import copy, kernel
+from labelmem.engines.numba import copy, kernel, part
 from labelmem.engines.numba.bytes import vector_at
 from labelmem.engines.numba.logit import belief as of
 from labelmem.engines.numba.logit import layout as at
 from labelmem.engines.numba.logit.arithmetic import BLOCK, add, inner, softmax64
-from labelmem.engines.numba.logit.belief import features_of, part
+from labelmem.engines.numba.logit.belief import features_of, piece
 from labelmem.engines.numba.logit.following import (
     chain,
     cross,
@@ -48,7 +48,7 @@ from labelmem.logit_memory.statistics import _KEPT, _STEEPEST
 __all__ = ["learn"]
 
 
-@kernel
+@part
 def _be_careful(
     t: Any, room: Any, names: Any, score: Any, label: int, true: int, believed: float
 ) -> None:
@@ -74,7 +74,7 @@ def _be_careful(
         nats[i] = min(max(nats[i], 0.0), _MOST)
 
 
-@kernel
+@part
 def _calibrate(t: Any, s: Any, counts: Any, slot: int) -> None:
     """A Newton step of log kappa, given the scores of the means; they had examples or none."""
     p, tally, square = np.empty(len(s)), double(t[at.TALLY]), 0.0
@@ -89,7 +89,7 @@ def _calibrate(t: Any, s: Any, counts: Any, slot: int) -> None:
     tally[3] *= math.exp(min(max((s[slot] - mean) / held, -_STEEPEST), _STEEPEST))
 
 
-@kernel
+@part
 def _remember_pair(t: Any, label: int, slot: int) -> None:
     """One more time that the label of a slot was true when the model said this."""
     answer, table = whole(t[at.ANSWER]), whole(t[at.ANSWER_TABLE])
@@ -118,7 +118,7 @@ def _remember_pair(t: Any, label: int, slot: int) -> None:
     often[found] += 1.0
 
 
-@kernel
+@part
 def _add(t: Any, x: Any, slot: int, off: Any) -> None:
     """One more example of a label."""
     counts, sums, tally = double(t[at.COUNT]), double_rows(t[at.SUMS])[slot], double(t[at.TALLY])
@@ -145,12 +145,12 @@ def _add(t: Any, x: Any, slot: int, off: Any) -> None:
     tally[2] += grown
 
 
-@kernel
+@part
 def _take_in(t: Any, room: Any, x: Any, label: int, off: Any) -> int:
     """Caution, weights, and all that the label tells of the stream; the label's slot."""
     numbers, known, n = double(t[at.NUMBERS]), t[at.KNOWN, 0], np.int64(room[of.CANDIDATES])
-    names, offset, score = part(room, of.LABEL), part(room, of.OFFSET), part(room, of.SCORES)
-    means, p = part(room, of.MEANS), np.empty(n)
+    names, offset, score = piece(room, of.LABEL), piece(room, of.OFFSET), piece(room, of.SCORES)
+    means, p = piece(room, of.MEANS), np.empty(n)
     F = features_of(room, len(double(t[at.THETA])))
     true, noise, labels, believed = n - 1, numbers[5], room[of.LABELS], 1.0
     for y in range(n - 1):
@@ -173,12 +173,12 @@ def _take_in(t: Any, room: Any, x: Any, label: int, off: Any) -> int:
     counts = F[5]  # 0 for the slots without examples
     if slot < len(means) and counts[slot] > 0:
         _calibrate(t, means, counts, slot)
-    _remember_pair(t, np.int64(part(room, of.LISTED)[0]), slot)
+    _remember_pair(t, np.int64(piece(room, of.LISTED)[0]), slot)
     _add(t, x, slot, off)
     return slot
 
 
-@kernel
+@part
 def _write(t: Any, room: Any, x: Any, slot: int) -> int:
     """Remember an example, without a vote; give its number."""
     n, about, vote = t[at.CELLS, 0], whole_rows(t[at.ABOUT]), single_rows(t[at.VOTE])
@@ -189,10 +189,10 @@ def _write(t: Any, room: Any, x: Any, slot: int) -> int:
         for i in range(all_):
             n = i if abs(vote[i, 0]) < abs(vote[n, 0]) else n
     copy(x, single_rows(t[at.KEY])[n])
-    copy(part(room, of.PLACE), single_rows(t[at.PLACE])[n])
-    copy(part(room, of.ACROSS), double_rows(t[at.ACROSS])[n])
-    copy(part(room, of.LISTED), whole_rows(t[at.LISTED])[n])
-    copy(part(room, of.VALUE), single_rows(t[at.VALUE])[n])
+    copy(piece(room, of.PLACE), single_rows(t[at.PLACE])[n])
+    copy(piece(room, of.ACROSS), double_rows(t[at.ACROSS])[n])
+    copy(piece(room, of.LISTED), whole_rows(t[at.LISTED])[n])
+    copy(piece(room, of.VALUE), single_rows(t[at.VALUE])[n])
     for k in range(vote.shape[1]):
         about[n, k], vote[n, k] = slot, 0.0
     whole(t[at.SLOT])[n], whole(t[at.CROSSED])[n] = slot, 1
@@ -223,7 +223,7 @@ def learn(t: Any, room: Any, x_at: int, label: int, first: bool, then: bool) -> 
         if not room[of.PLACED]:
             for k in range(d):
                 off[k] = x[k] - origin[k]
-            place_key(t, off, part(room, of.PLACE))
-            cross(t, part(room, of.PLACE), part(room, of.ACROSS))
+            place_key(t, off, piece(room, of.PLACE))
+            cross(t, piece(room, of.PLACE), piece(room, of.ACROSS))
         written = _write(t, room, x, slot)
     replay(t, written)

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from labelmem.engines.numba import copy, exp, kernel, largest, total
+from labelmem.engines.numba import copy, exp, kernel, largest, part, total
 from labelmem.engines.numba.bytes import vector_at
 from labelmem.engines.numba.logit import belief as of
 from labelmem.engines.numba.logit import layout as at
 from labelmem.engines.numba.logit.arithmetic import inner, softmax64
-from labelmem.engines.numba.logit.belief import features_of, lay_out, part
+from labelmem.engines.numba.logit.belief import features_of, lay_out, piece
 from labelmem.engines.numba.logit.evidence import become_near, gather, listen, offsets, tame, weigh
 from labelmem.engines.numba.logit.following import cross, freshen, place_key, slot_of
 from labelmem.engines.numba.logit.layout import (
@@ -30,7 +30,7 @@ _BLOCK = 64
 _LOWEST, _NOBODY = np.float32(-math.inf), np.int64(-1)
 
 
-@kernel
+@part
 def _alike(logits: Any, listed: Any, value: Any) -> bool:
     """List the largest logits, largest first; whether some are alike, so that others might be."""
     k, used = len(value), 0
@@ -55,7 +55,7 @@ def _alike(logits: Any, listed: Any, value: Any) -> bool:
     return found != k
 
 
-@kernel
+@part
 def _look(room: Any, listed: Any, logits: Any, r: Any) -> None:
     """What the model says: its softmax, the log-sum, and what each logit not listed is taken as."""
     top, n, k = largest(logits), len(logits), len(listed)
@@ -80,7 +80,7 @@ def _look(room: Any, listed: Any, logits: Any, r: Any) -> None:
         room[of.REST] = found + np.float32(math.log(share / np.float32(n - k)))
 
 
-@kernel
+@part
 def _candidates(t: Any, room: Any, listed: Any, label: Any) -> None:
     """The labels that are asked about, those without a slot sorted behind the slots."""
     m, slots = t[at.SLOTS, 0], whole(t[at.LABEL])
@@ -102,10 +102,10 @@ def _candidates(t: Any, room: Any, listed: Any, label: Any) -> None:
     room[of.CANDIDATES], room[of.LABELS] = n + 1, t[at.KNOWN, 0] + t[at.NEW, 0]
 
 
-@kernel
+@part
 def _hear(t: Any, x: Any, room: Any, near: Any, votes: Any, off: Any, found: Any) -> None:
     """Ask the cells, the means and the corrections."""
-    d, m, place, across = len(x), len(votes), part(room, of.PLACE), part(room, of.ACROSS)
+    d, m, place, across = len(x), len(votes), piece(room, of.PLACE), piece(room, of.ACROSS)
     origin = double(t[at.ORIGIN])
     for k in range(d):
         off[k] = x[k] - origin[k]
@@ -119,7 +119,7 @@ def _hear(t: Any, x: Any, room: Any, near: Any, votes: Any, off: Any, found: Any
             far += (cell[k] - here[k]) * (cell[k] - here[k])
         near[i] = far
     become_near(t, near)
-    copy(near, part(room, of.NEAR))
+    copy(near, piece(room, of.NEAR))
     listen(t, near, votes)
     count, centred, rows = double(t[at.COUNT]), double_rows(t[at.CENTRED]), double_rows(t[at.ROWS])
     for y in range(m):
@@ -128,7 +128,7 @@ def _hear(t: Any, x: Any, room: Any, near: Any, votes: Any, off: Any, found: Any
         found[1, y] = inner(rows[y], off)
 
 
-@kernel
+@part
 def _believe(t: Any, room: Any, label: Any, score: Any, logits: Any, factor: float, P: Any) -> None:
     """P (W,): with caution, and with the share of wrong labels; ``score`` (C,) is used up."""
     known, noise, nats = len(logits), double(t[at.NUMBERS])[5], double(t[at.NATS])
@@ -159,7 +159,7 @@ def _believe(t: Any, room: Any, label: Any, score: Any, logits: Any, factor: flo
             P[i] = right * P[i] + wrong
 
 
-@kernel
+@part
 def _without_model(theta: Any, F: Any, label: Any, score: Any, s: Any) -> None:
     """(W,) what would be believed without the model, over the labels in memory."""
     for i in range(len(s)):
@@ -189,13 +189,13 @@ def predict(
     d, m, cells, theta = t[at.DIM, 0], t[at.SLOTS, 0], t[at.CELLS, 0], double(t[at.THETA])
     x, logits = vector_at(x_at, d), vector_at(logits_at, t[at.KNOWN, 0])
     lay_out(room, len(theta), whole_rows(t[at.LISTED]).shape[1], d, cells, m)
-    names = part(room, of.LISTED)
-    if not listed and _alike(logits, names, part(room, of.VALUE)):
+    names = piece(room, of.LISTED)
+    if not listed and _alike(logits, names, piece(room, of.VALUE)):
         return False
     out = vector_at(out_at, 3 * width).reshape((3, width))
-    copy(theta, part(room, of.THETA))
+    copy(theta, piece(room, of.THETA))
     _look(room, names, logits, out[1])
-    label = part(room, of.LABEL)
+    label = piece(room, of.LABEL)
     _candidates(t, room, names, label)
     n, known = np.int64(room[of.CANDIDATES]), len(logits)
     found, off = np.empty((3, n)), np.empty(d)
@@ -208,11 +208,11 @@ def predict(
         base[y] = small * logits[min(np.int64(label[y]), known - 1)]
     base[n - 1] = small * rest
     F, chosen, answer = features_of(room, len(theta)), np.int64(room[of.CHOSEN]), np.int64(names[0])
-    own, log_sum, none = inner(off, part(room, of.ACROSS)), np.float32(room[of.LOG_SUM]), _NOBODY
+    own, log_sum, none = inner(off, piece(room, of.ACROSS)), np.float32(room[of.LOG_SUM]), _NOBODY
     heard = (found[0], own, none, votes, found[1], means, brief[3:], F)
     gather(t, base, chosen, answer, log_sum, *heard)
-    copy(means, part(room, of.MEANS))
-    offset, score = part(room, of.OFFSET)[:n], part(room, of.SCORES)[:n]
+    copy(means, piece(room, of.MEANS))
+    offset, score = piece(room, of.OFFSET)[:n], piece(room, of.SCORES)[:n]
     offsets(t, offset)
     weigh(theta, F, offset, score)
     copy(score, found[2])

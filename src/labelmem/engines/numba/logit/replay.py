@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from labelmem.engines.numba import kernel
+from labelmem.engines.numba import part
 from labelmem.engines.numba.logit import layout as at
 from labelmem.engines.numba.logit.arithmetic import SIX, add_products, inner, products, softmax64
 from labelmem.engines.numba.logit.evidence import become_near, gather, listen, offsets, tame, weigh
@@ -27,7 +27,7 @@ __all__ = ["replay"]
 _VOTES = FEATURES.index("votes")
 
 
-@kernel
+@part
 def _turn(t: Any, written: int, cells: Any) -> int:
     """How many cells have their turn, that just written with them: in order in ``cells``."""
     n, numbers, used = t[at.CELLS, 0], double(t[at.NUMBERS]), 0
@@ -45,7 +45,7 @@ def _turn(t: Any, written: int, cells: Any) -> int:
     return used
 
 
-@kernel
+@part
 def _find(label: Any, used: int, wanted: int) -> int:
     """Where a label stands among the first, -1 if it does not."""
     place = -1
@@ -54,7 +54,7 @@ def _find(label: Any, used: int, wanted: int) -> int:
     return place
 
 
-@kernel
+@part
 def _candidates(t: Any, cells: Any, column: Any, label: Any) -> int:
     """Where the labels that cells list stand (J, t), those without a slot behind the slots.
 
@@ -79,7 +79,7 @@ def _candidates(t: Any, cells: Any, column: Any, label: Any) -> int:
     return extra
 
 
-@kernel
+@part
 def _nearness(t: Any, places: Any, near: Any) -> None:
     """(6 J, N) how near the cells are to places (6 J, d), by differences."""
     cells, zero = single_rows(t[at.PLACE]), np.float32(0.0)
@@ -100,7 +100,7 @@ def _nearness(t: Any, places: Any, near: Any) -> None:
             near[j + 3, i], near[j + 4, i], near[j + 5, i] = e, f, g
 
 
-@kernel
+@part
 def _bring(t: Any, cell: int, off: Any, across: Any, place: Any) -> None:
     """A cell's key relative to the origin, the same times A, and where it is placed."""
     key, origin = single_rows(t[at.KEY])[cell], double(t[at.ORIGIN])
@@ -118,7 +118,7 @@ def _bring(t: Any, cell: int, off: Any, across: Any, place: Any) -> None:
         place[k] = placed[k]
 
 
-@kernel
+@part
 def _vote(strength: float, score: Any, own: Any, slot: int, believed: float, p: Any) -> None:
     """Move the votes ``own`` (C,) of a cell to what puts it right; ``p`` is used up."""
     for _ in range(3):
@@ -130,7 +130,7 @@ def _vote(strength: float, score: Any, own: Any, slot: int, believed: float, p: 
             score[y] += strength * change
 
 
-@kernel
+@part
 def _keep(own: Any, slot: int, kept: Any, votes: Any) -> None:
     """The largest of some votes (C,), that for the cell's own label first; the rest is 0."""
     said, used = np.float32(_SAID), 1
@@ -153,7 +153,7 @@ def _keep(own: Any, slot: int, kept: Any, votes: Any) -> None:
         used += 1
 
 
-@kernel
+@part
 def _doubt(t: Any, doubted: float) -> None:
     """Average the share of wrong labels, given that among some cells."""
     numbers = double(t[at.NUMBERS])
@@ -163,7 +163,7 @@ def _doubt(t: Any, doubted: float) -> None:
     numbers[5] = min(max(noise + change / _MIX, _LEAST), _LARGEST)
 
 
-@kernel
+@part
 def replay(t: Any, written: int) -> None:
     """Replay the cells whose turn it is, and the one just written unless it is -1."""
     options, slots, about = double(t[at.OPTIONS]), whole(t[at.SLOT]), whole_rows(t[at.ABOUT])

@@ -152,8 +152,8 @@ class CompiledUser:
         places = (x.data_ptr(), logits.data_ptr(), told.data_ptr())
         if not predict(self.table, room, *places, width, False):
             value, label = logits[0].topk(self.listed)
-            of.part_of(room, of.LISTED)[:] = label.numpy()
-            of.part_of(room, of.VALUE)[:] = value.numpy()
+            of.piece_of(room, of.LISTED)[:] = label.numpy()
+            of.piece_of(room, of.VALUE)[:] = value.numpy()
             predict(self.table, room, *places, width, True)
         return CompiledBelief(self, x, room, told, self._now())
 

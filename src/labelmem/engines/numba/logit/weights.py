@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from labelmem.engines.numba import copy, kernel
+from labelmem.engines.numba import copy, part
 from labelmem.engines.numba.logit import layout as at
 from labelmem.engines.numba.logit.arithmetic import inner, softmax64, solve
 from labelmem.engines.numba.logit.evidence import weigh
@@ -17,7 +17,7 @@ from labelmem.logit_memory.weights import _EVEN, _LENGTHS, _STEPS
 __all__ = ["learn_weights"]
 
 
-@kernel
+@part
 def _loss(
     theta: Any, centre: Any, held: Any, F: Any, offset: Any, true: int, share: Any, p: Any
 ) -> float:
@@ -31,7 +31,7 @@ def _loss(
     return far / 2.0 - math.log(right + 1e-300)
 
 
-@kernel
+@part
 def _curve(F: Any, p: Any, share: float, mean: Any, heavy: Any, out: Any) -> None:
     """The curvature of the log-loss (k, k), and the mean of the features (k,)."""
     k, n = F.shape
@@ -46,7 +46,7 @@ def _curve(F: Any, p: Any, share: float, mean: Any, heavy: Any, out: Any) -> Non
             out[j, i] = out[i, j]
 
 
-@kernel
+@part
 def learn_weights(t: Any, F: Any, offset: Any, true: int, noise: float, labels: float) -> None:
     """Theta and what is held of it after a label: the column of F that was true."""
     k, theta, kept = len(F), double(t[at.THETA]), double(t[at.OPTIONS])[at.FORGET]
@@ -67,10 +67,10 @@ def learn_weights(t: Any, F: Any, offset: Any, true: int, noise: float, labels: 
     best = _loss(theta, centre, held, F, offset, true, share, p[0])
     for _ in range(_STEPS):
         right = (1.0 - noise) * p[0, true]
-        part = right / (right + noise / labels + 1e-300)
-        _curve(F, p[0], part, mean, p[1], curvature)
+        sure = right / (right + noise / labels + 1e-300)
+        _curve(F, p[0], sure, mean, p[1], curvature)
         for i in range(k):
-            slope[i] = part * (F[i, true] - mean[i])
+            slope[i] = sure * (F[i, true] - mean[i])
             for j in range(k):
                 both[i, j] = held[i, j] + curvature[i, j]
                 slope[i] -= held[i, j] * (theta[j] - centre[j])
