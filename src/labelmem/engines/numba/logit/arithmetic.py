@@ -87,36 +87,33 @@ def largest64(x: Any) -> float:
 
 
 @part
-def softmax64(x: Any, out: Any) -> None:
-    """Into ``out``, which may be ``x`` itself."""
+def softmax64(x: Any) -> None:
+    """In place: two arrays that might be one would be gone through one number at a time."""
     top = largest64(x)
     for i in range(len(x)):
-        out[i] = exp64(x[i] - top)
-    inverse = 1.0 / total64(out)
+        x[i] = exp64(x[i] - top)
+    inverse = 1.0 / total64(x)
     for i in range(len(x)):
-        out[i] *= inverse
+        x[i] *= inverse
 
 
 @part
-def products(rows: Any, counts: Any, x: Any, out: Any) -> None:
-    """Into ``out`` (6 J, m) the products of ``x`` (6 J, d) with rows; 0 where the count is 0."""
-    d = x.shape[1]
-    for i in range(out.shape[1]):
-        if counts[i] == 0:
-            for j in range(len(x)):
-                out[j, i] = 0.0
-            continue
-        row = rows[i]
-        for j in range(0, len(x), SIX):
-            x0, x1, x2, x3, x4, x5 = x[j], x[j + 1], x[j + 2], x[j + 3], x[j + 4], x[j + 5]
+def products(rows: Any, used: Any, x: Any, out: Any) -> None:
+    """Into ``out`` (6 J, m) the products of ``x`` (6 J, d) with rows; some may be left out."""
+    d, m = x.shape[1], out.shape[1]
+    for j in range(0, len(x), SIX):
+        x0, x1, x2, x3, x4, x5 = x[j], x[j + 1], x[j + 2], x[j + 3], x[j + 4], x[j + 5]
+        for i in range(m):
             a, b, c, e, f, g = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-            for k in range(d):
-                a += row[k] * x0[k]
-                b += row[k] * x1[k]
-                c += row[k] * x2[k]
-                e += row[k] * x3[k]
-                f += row[k] * x4[k]
-                g += row[k] * x5[k]
+            if used[i] != 0:
+                for k in range(d):
+                    y = rows[i, k]
+                    a += y * x0[k]
+                    b += y * x1[k]
+                    c += y * x2[k]
+                    e += y * x3[k]
+                    f += y * x4[k]
+                    g += y * x5[k]
             out[j, i], out[j + 1, i], out[j + 2, i] = a, b, c
             out[j + 3, i], out[j + 4, i], out[j + 5, i] = e, f, g
 
@@ -124,16 +121,15 @@ def products(rows: Any, counts: Any, x: Any, out: Any) -> None:
 @part
 def add_products(rows: Any, kept: float, error: Any, x: Any) -> None:
     """Let rows (m, d) be what is kept of them and the products of error (6 J, m) and x (6 J, d)."""
-    for i in range(error.shape[1]):
-        row, part = rows[i], kept
-        for j in range(0, len(x), SIX):
-            x0, x1, x2, x3, x4, x5 = x[j], x[j + 1], x[j + 2], x[j + 3], x[j + 4], x[j + 5]
+    for j in range(0, len(x), SIX):
+        x0, x1, x2, x3, x4, x5 = x[j], x[j + 1], x[j + 2], x[j + 3], x[j + 4], x[j + 5]
+        for i in range(error.shape[1]):
             a, b, c = error[j, i], error[j + 1, i], error[j + 2, i]
             e, f, g = error[j + 3, i], error[j + 4, i], error[j + 5, i]
-            for k in range(len(row)):
-                first = part * row[k] + a * x0[k] + b * x1[k] + c * x2[k]
-                row[k] = first + e * x3[k] + f * x4[k] + g * x5[k]
-            part = 1.0
+            for k in range(x.shape[1]):
+                first = kept * rows[i, k] + a * x0[k] + b * x1[k] + c * x2[k]
+                rows[i, k] = first + e * x3[k] + f * x4[k] + g * x5[k]
+        kept = 1.0
 
 
 @part

@@ -68,7 +68,10 @@ def listen(t: Any, near: Any, votes: Any) -> None:
         votes[y] = _NONE
     for i in range(len(near)):
         heard = near[i]
-        for k in range(vote.shape[1]):
+        votes[about[i, 0]] += heard * vote[i, 0]
+        for k in range(1, vote.shape[1]):
+            if vote[i, k] == 0:  # the largest come first
+                break
             votes[about[i, k]] += heard * vote[i, k]
 
 

@@ -80,7 +80,7 @@ def _calibrate(t: Any, s: Any, counts: Any, slot: int) -> None:
     p, tally, square = np.empty(len(s)), double(t[at.TALLY]), 0.0
     for y in range(len(p)):
         p[y] = s[y] if counts[y] > 0 else -math.inf
-    softmax64(p, p)
+    softmax64(p)
     mean = inner(p, s)
     for y in range(len(p)):
         square += p[y] * s[y] * s[y]
@@ -156,7 +156,8 @@ def _take_in(t: Any, room: Any, x: Any, label: int, off: Any) -> int:
     for y in range(n - 1):
         true = y if names[y] == label else true
     met = label < known or true < n - 1
-    softmax64(score[:n], p)
+    copy(score[:n], p)
+    softmax64(p)
     if met:
         right = (1.0 - noise) * p[true]
         believed = right / (right + noise / labels)

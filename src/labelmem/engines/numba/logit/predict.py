@@ -171,7 +171,7 @@ def _without_model(theta: Any, F: Any, label: Any, score: Any, s: Any) -> None:
     for k in range(2, len(theta)):
         for y in range(len(score)):
             score[y] += theta[k] * F[k, y]
-    softmax64(score, score)
+    softmax64(score)
     for y in range(len(score)):
         s[np.int64(label[y])] = score[y]
 

@@ -80,22 +80,22 @@ def _candidates(t: Any, cells: Any, column: Any, label: Any) -> int:
 
 
 @part
-def _nearness(t: Any, places: Any, near: Any) -> None:
-    """(6 J, N) how near the cells are to places (6 J, d), by differences."""
+def _distances(t: Any, places: Any, near: Any) -> None:
+    """(6 J, N) how far the cells are from places (6 J, d), squared, by differences."""
     cells, zero = single_rows(t[at.PLACE]), np.float32(0.0)
-    for i in range(near.shape[1]):
-        y = cells[i]
-        for j in range(0, len(places), SIX):
-            x0, x1, x2 = places[j], places[j + 1], places[j + 2]
-            x3, x4, x5 = places[j + 3], places[j + 4], places[j + 5]
+    for j in range(0, len(places), SIX):
+        x0, x1, x2 = places[j], places[j + 1], places[j + 2]
+        x3, x4, x5 = places[j + 3], places[j + 4], places[j + 5]
+        for i in range(near.shape[1]):
             a, b, c, e, f, g = zero, zero, zero, zero, zero, zero
-            for k in range(len(y)):
-                a += (y[k] - x0[k]) * (y[k] - x0[k])
-                b += (y[k] - x1[k]) * (y[k] - x1[k])
-                c += (y[k] - x2[k]) * (y[k] - x2[k])
-                e += (y[k] - x3[k]) * (y[k] - x3[k])
-                f += (y[k] - x4[k]) * (y[k] - x4[k])
-                g += (y[k] - x5[k]) * (y[k] - x5[k])
+            for k in range(places.shape[1]):
+                y = cells[i, k]
+                a += (y - x0[k]) * (y - x0[k])
+                b += (y - x1[k]) * (y - x1[k])
+                c += (y - x2[k]) * (y - x2[k])
+                e += (y - x3[k]) * (y - x3[k])
+                f += (y - x4[k]) * (y - x4[k])
+                g += (y - x5[k]) * (y - x5[k])
             near[j, i], near[j + 1, i], near[j + 2, i] = a, b, c
             near[j + 3, i], near[j + 4, i], near[j + 5, i] = e, f, g
 
@@ -122,7 +122,9 @@ def _bring(t: Any, cell: int, off: Any, across: Any, place: Any) -> None:
 def _vote(strength: float, score: Any, own: Any, slot: int, believed: float, p: Any) -> None:
     """Move the votes ``own`` (C,) of a cell to what puts it right; ``p`` is used up."""
     for _ in range(3):
-        softmax64(score, p)
+        for y in range(len(p)):
+            p[y] = score[y]
+        softmax64(p)
         p[slot] -= 1.0
         for y in range(len(own)):
             change = (-believed * p[y] - own[y]) / (1.0 + strength / 2.0)
@@ -180,7 +182,7 @@ def replay(t: Any, written: int) -> None:
     for j in range(J):
         _bring(t, cells[j], off[j], across[j], places[j])
     near = np.empty((most, t[at.CELLS, 0]), np.float32)
-    _nearness(t, places, near)
+    _distances(t, places, near)
     column = np.empty((J, listed.shape[1]), np.int64)
     other = np.empty(J * listed.shape[1], np.int64)
     n = m + 1 + _candidates(t, cells, column, other)
@@ -215,7 +217,7 @@ def replay(t: Any, written: int) -> None:
             own[about[cell, k]] += vote[cell, k]
         for y in range(n):
             alone[y] = score[y] - strength * own[y]
-        softmax64(alone, alone)  # without what the cell itself says
+        softmax64(alone)  # without what the cell itself says
         right = (1.0 - noise) * alone[slot]
         believed = right / (right + noise / labels)
         doubted += (1.0 - believed) / J

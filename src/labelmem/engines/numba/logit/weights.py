@@ -23,7 +23,7 @@ def _loss(
 ) -> float:
     """What the step makes small; the belief goes into ``p``, ``share`` is noise and labels."""
     weigh(theta, F, offset, p)
-    softmax64(p, p)
+    softmax64(p)
     right, far = (1.0 - share[0]) * p[true] + share[0] / share[1], 0.0
     for i in range(len(theta)):
         for j in range(len(theta)):
