@@ -12,7 +12,6 @@ from labelmem.engines.numba import part
 __all__ = [
     "BLOCK",
     "SIX",
-    "add",
     "add_products",
     "exp64",
     "inner",
@@ -25,8 +24,9 @@ __all__ = [
 
 SIX = 6
 """Vectors that a row is multiplied with while it is at hand."""
-BLOCK = 32
-"""Rows of a triangle are taken from where a block begins: what is left over takes long."""
+BLOCK = np.uint64(32)
+"""Rows of a triangle are taken from where a block begins: what is left over takes long. Places
+without a sign are looked up without asking whether they count from the end."""
 
 
 @part
@@ -58,13 +58,6 @@ def inner(a: Any, b: Any) -> float:
     for i in range(len(a)):
         found += a[i] * b[i]
     return found
-
-
-@part
-def add(share: float, x: Any, out: Any) -> None:
-    """Add a share of a vector to another."""
-    for i in range(len(x)):
-        out[i] += share * x[i]
 
 
 @part

@@ -9,7 +9,7 @@ import numpy as np
 
 from labelmem.engines.numba import part
 from labelmem.engines.numba.logit import layout as at
-from labelmem.engines.numba.logit.arithmetic import BLOCK, add, inner
+from labelmem.engines.numba.logit.arithmetic import BLOCK
 from labelmem.engines.numba.logit.layout import double, double_rows, single, single_rows, whole
 from labelmem.engines.numba.places import add_place, place_of
 
@@ -110,16 +110,21 @@ def measure_cell(t: Any, cell: int) -> None:
 @part
 def place_key(t: Any, off: Any, placed: Any) -> None:
     """Where a key relative to the origin is placed: times R, which is 0 below its diagonal."""
-    root = double_rows(t[at.ROOT])
-    for k in range(len(off)):
+    root, d = double_rows(t[at.ROOT]), np.uint64(len(off))
+    for k in range(d):
         placed[k] = 0.0
-    for i in range(len(off)):
-        add(off[i], root[i, i - i % BLOCK :], placed[i - i % BLOCK :])
+    for i in range(d):
+        share = off[i]
+        for k in range(i - i % BLOCK, d):
+            placed[k] += share * root[i, k]
 
 
 @part
 def cross(t: Any, placed: Any, across: Any) -> None:
     """The same key times A = R R', from where it is placed."""
-    root = double_rows(t[at.ROOT])
-    for i in range(len(placed)):
-        across[i] = inner(placed[i - i % BLOCK :], root[i, i - i % BLOCK :])
+    root, d = double_rows(t[at.ROOT]), np.uint64(len(placed))
+    for i in range(d):
+        found = 0.0
+        for k in range(i - i % BLOCK, d):
+            found += placed[k] * root[i, k]
+        across[i] = found

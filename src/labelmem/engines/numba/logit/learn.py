@@ -11,7 +11,7 @@ from labelmem.engines.numba import copy, kernel, part
 from labelmem.engines.numba.bytes import vector_at
 from labelmem.engines.numba.logit import belief as of
 from labelmem.engines.numba.logit import layout as at
-from labelmem.engines.numba.logit.arithmetic import BLOCK, add, inner, softmax64
+from labelmem.engines.numba.logit.arithmetic import BLOCK, inner, softmax64
 from labelmem.engines.numba.logit.belief import features_of, piece
 from labelmem.engines.numba.logit.following import (
     chain,
@@ -122,13 +122,14 @@ def _remember_pair(t: Any, label: int, slot: int) -> None:
 def _add(t: Any, x: Any, slot: int, off: Any) -> None:
     """One more example of a label."""
     counts, sums, tally = double(t[at.COUNT]), double_rows(t[at.SUMS])[slot], double(t[at.TALLY])
-    scatter, mean, count, d = double_rows(t[at.SCATTER]), double(t[at.MEAN]), counts[slot], len(x)
+    scatter, mean, count, d = double_rows(t[at.SCATTER]), double(t[at.MEAN]), counts[slot], np.uint64(len(x))
     if count > 0:
         for k in range(d):
             off[k] = x[k] - sums[k] / count
         for i in range(d):
-            begin = i - i % BLOCK
-            add(count / (count + 1.0) * off[i], off[begin:], scatter[i, begin:])
+            share = count / (count + 1.0) * off[i]
+            for k in range(i - i % BLOCK, d):
+                scatter[i, k] += share * off[k]
         tally[1] += 1.0
     counts[slot] += 1.0
     tally[0] += 1.0
