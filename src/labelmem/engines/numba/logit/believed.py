@@ -26,13 +26,15 @@ class Heard:
     __slots__ = ("__weakref__", "kept", "user")
 
     def __init__(self, user: CompiledUser) -> None:
-        self.user, self.kept = user, ()
+        self.user = user
+        self.kept: tuple[Array, Array, Array] | None = None
 
-    def keep(self) -> tuple[Tensor, ...]:
+    def keep(self) -> tuple[Array, Array, Array]:
         """Labels, votes, and the cells' own labels."""
-        if not self.kept:
-            parts = (self.user.arrays[a][: self.user.cells] for a in (at.ABOUT, at.VOTE, at.SLOT))
-            self.kept = tuple(torch.from_numpy(part.copy()) for part in parts)
+        if self.kept is None:
+            held, n = self.user.arrays, self.user.cells
+            parts = held[at.ABOUT][:n], held[at.VOTE][:n], held[at.SLOT][:n]
+            self.kept = parts[0].copy(), parts[1].copy(), parts[2].copy()
         return self.kept
 
 
@@ -63,7 +65,7 @@ class CompiledBelief:
         F = piece(of.FEATURES)[: user.features * n].reshape(user.features, n)
         offset, met = piece(of.OFFSET)[:n], F[5, : means.shape[1]] > 0
         cells = Cells(user.dim, user.listed, user.votes, self.x)
-        cells.about, cells.vote, cells.slot = self.heard.keep()
+        cells.about, cells.vote, cells.slot = map(torch.from_numpy, self.heard.keep())
         return Belief(
             x=self.x,
             said=said,

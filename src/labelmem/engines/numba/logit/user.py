@@ -80,6 +80,9 @@ class CompiledUser:
         self.table[at.DIM, 0], self.table[at.KNOWN, 0] = self.dim, self.known
         self.arrays: dict[int, Array] = {}
         self.heard: Any = lambda: None
+        votes = 1 + (self.options.revisits + 1) * self.votes
+        self.more = (at.SLOTS, at.LABEL, votes), (at.CELLS, at.KEY, 1), (at.PAIRS, at.ANSWER, 1)
+        """What a step may add at most, and an array that shows how much room there is."""
         self._hold(at.OPTIONS, _options(user.options))
         self._hold(at.START, user.weights.start.numpy().copy())
         self._hold(at.PRIOR, user.weights.prior.numpy().copy())
@@ -105,10 +108,7 @@ class CompiledUser:
         self.table[array] = held.ctypes.data, len(held), held.shape[-1]
 
     def _grow(self, group: int, needed: int) -> None:
-        """Make room for so many and as many again, where there is none."""
-        first = next(iter(_GROWING[group]))
-        if first in self.arrays and needed <= len(self.arrays[first]):
-            return
+        """Make room for so many and as many again."""
         room, used = max(_LEAST_ROOM, 2 * needed), int(self.table[group, 0])
         length = {"D": (self.dim,), "V": (self.votes,), "T": (self.listed,)}
         for array, kind in _GROWING[group].items():
@@ -176,9 +176,9 @@ class CompiledUser:
             heard.keep()
             self.heard = lambda: None
         table, x = self.table, belief.x.data_ptr()
-        self._grow(at.SLOTS, self.slots + 1 + (self.options.revisits + 1) * self.votes)
-        self._grow(at.CELLS, self.cells + 1)
-        self._grow(at.PAIRS, int(table[at.PAIRS, 0]) + 1)
+        for group, first, more in self.more:
+            if table[group, 0] + more > table[first, 1]:
+                self._grow(group, int(table[group, 0]) + more)
         tally = self.arrays[at.TALLY]
         due = tally[0] < _FIRST or tally[0] + 1 >= tally[5]
         belief.room[of.PLACED] = not due and belief.root is self.arrays[at.ROOT]
