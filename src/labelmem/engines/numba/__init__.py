@@ -61,7 +61,7 @@ def _compiled(function: F, more: dict[str, bool]) -> F:
 
 @cache
 def _stamp() -> str:
-    """A fingerprint of all kernels, in this folder and below it, and of what they take constants from."""
+    """A fingerprint of all kernels, here and below, and of the files they take constants from."""
     here = Path(__file__).parent
     digest = hashlib.sha256()
     for path in sorted([*here.rglob("*.py"), *here.parents[1].glob("logit_memory/*.py")]):

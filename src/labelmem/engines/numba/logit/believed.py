@@ -41,7 +41,7 @@ class Heard:
 class CompiledBelief:
     """What a compiled user made of one input, kept until its label comes."""
 
-    __slots__ = ("heard", "root", "room", "told", "user", "x")
+    __slots__ = ("heard", "room", "root", "told", "user", "x")
     compiled = True
 
     def __init__(

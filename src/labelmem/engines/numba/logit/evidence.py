@@ -11,7 +11,6 @@ from labelmem.engines.numba import exp, largest, part, total
 from labelmem.engines.numba.logit import layout as at
 from labelmem.engines.numba.logit.layout import (
     double,
-    double_rows,
     single,
     single_rows,
     whole,

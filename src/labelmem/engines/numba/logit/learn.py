@@ -122,7 +122,12 @@ def _remember_pair(t: Any, label: int, slot: int) -> None:
 def _add(t: Any, x: Any, slot: int, off: Any) -> None:
     """One more example of a label."""
     counts, sums, tally = double(t[at.COUNT]), double_rows(t[at.SUMS])[slot], double(t[at.TALLY])
-    scatter, mean, count, d = double_rows(t[at.SCATTER]), double(t[at.MEAN]), counts[slot], np.uint64(len(x))
+    scatter, mean, count, d = (
+        double_rows(t[at.SCATTER]),
+        double(t[at.MEAN]),
+        counts[slot],
+        np.uint64(len(x)),
+    )
     if count > 0:
         for k in range(d):
             off[k] = x[k] - sums[k] / count

@@ -18,7 +18,6 @@ from labelmem.engines.numba.logit.following import cross, freshen, place_key, sl
 from labelmem.engines.numba.logit.layout import (
     double,
     double_rows,
-    single,
     single_rows,
     whole,
     whole_rows,

@@ -169,7 +169,11 @@ def _doubt(t: Any, doubted: float) -> None:
 def replay(t: Any, written: int) -> None:
     """Replay the cells whose turn it is, and the one just written unless it is -1."""
     options, slots, about = double(t[at.OPTIONS]), whole(t[at.SLOT]), whole_rows(t[at.ABOUT])
-    listed, value, vote = whole_rows(t[at.LISTED]), single_rows(t[at.VALUE]), single_rows(t[at.VOTE])
+    listed, value, vote = (
+        whole_rows(t[at.LISTED]),
+        single_rows(t[at.VALUE]),
+        single_rows(t[at.VOTE]),
+    )
     all_ = np.empty(np.int64(options[at.REVISITS]) + 1, np.int64)
     J = _turn(t, written, all_)
     cells = all_[:J]

@@ -86,7 +86,10 @@ class CompiledUser:
         self._hold(at.OPTIONS, _options(user.options))
         self._hold(at.START, user.weights.start.numpy().copy())
         self._hold(at.PRIOR, user.weights.prior.numpy().copy())
-        rows, used = saved["rows"], {at.SLOTS: "slot_labels", at.CELLS: "cells.key", at.PAIRS: "rows"}
+        rows, used = (
+            saved["rows"],
+            {at.SLOTS: "slot_labels", at.CELLS: "cells.key", at.PAIRS: "rows"},
+        )
         for group, name in used.items():
             self._grow(group, len(saved[name]))
             self.table[group, 0] = len(saved[name])
@@ -97,8 +100,13 @@ class CompiledUser:
                 self._hold(array, saved[name].numpy().copy())
         answers: dict[int, int] = {}
         n = len(rows)
-        of_pair = [answers.setdefault(answer, len(answers)) for answer in rows[:, 0].long().tolist()]
-        self.arrays[at.ANSWER][: len(answers)], self.table[at.ANSWERS, 0] = list(answers), len(answers)
+        of_pair = [
+            answers.setdefault(answer, len(answers)) for answer in rows[:, 0].long().tolist()
+        ]
+        self.arrays[at.ANSWER][: len(answers)], self.table[at.ANSWERS, 0] = (
+            list(answers),
+            len(answers),
+        )
         self.arrays[at.PAIR_OF][:n], self.arrays[at.PAIR_SLOT][:n] = of_pair, rows[:, 1].long()
         self.arrays[at.OFTEN][:n] = rows[:, 2]
         self.widest = 1 + int(saved["slot_labels"].max()) if self.slots else 0
@@ -213,7 +221,11 @@ class CompiledUser:
         found["statistics.scatter"] = upper + upper.triu(1).T
         n = self.table[at.PAIRS, 0]
         of_pair = self.arrays[at.PAIR_OF][:n]
-        parts = (self.arrays[at.ANSWER][of_pair], self.arrays[at.PAIR_SLOT][:n], self.arrays[at.OFTEN][:n])
+        parts = (
+            self.arrays[at.ANSWER][of_pair],
+            self.arrays[at.PAIR_SLOT][:n],
+            self.arrays[at.OFTEN][:n],
+        )
         rows = np.stack(parts, 1)[of_pair.argsort(kind="stable")]
         return found | {"rows": torch.from_numpy(rows)}
 
