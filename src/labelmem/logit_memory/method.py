@@ -144,7 +144,9 @@ class LogitMemory:
         """Predict for keys (n, d) and logits (n, L). Pure."""
         width = max(width, self.known)
         fast = key.is_cpu and compiled(key.dtype is logits.dtype is torch.float32)
-        rows = [(key, logits)] if len(key) == 1 else zip(key.split(1), logits.split(1), strict=True)
+        rows: list[tuple[Tensor, Tensor]] = [(key, logits)]  # to cut one row out takes time too
+        if len(key) > 1:
+            rows = [(key[i : i + 1], logits[i : i + 1]) for i in range(len(key))]
         beliefs = tuple(
             self._user(state, i, row[0], fast).believe(*row, width) for i, row in enumerate(rows)
         )

@@ -9,13 +9,6 @@ import numpy as np
 
 from labelmem.engines.numba import exp, largest, part, total
 from labelmem.engines.numba.logit import layout as at
-from labelmem.engines.numba.logit.layout import (
-    double,
-    single,
-    single_rows,
-    whole,
-    whole_rows,
-)
 from labelmem.engines.numba.places import place_of
 from labelmem.logit_memory.evidence import _CLEAR, _HALF
 from labelmem.logit_memory.statistics import _DOUBTED, _RELIED
@@ -28,19 +21,19 @@ _FURTHEST, _TINY, _NO_MORE = np.float32(3.0), np.float32(1e-9), np.int64(0)
 
 
 @part
-def tame(t: Any, peak: float) -> float:
+def tame(t: Any, peak: float) -> Any:
     """Factor on the logits of a model that is too sure; ``peak`` is this one's."""
-    numbers = double(t[at.NUMBERS])
+    numbers = at.double(t[at.NUMBERS])
     observed = numbers[0] + numbers[1]
     usual = numbers[4] / observed if observed > 0 else peak
-    cap = math.log(t[at.KNOWN, 0]) + double(t[at.OPTIONS])[at.CERTAINTY]
+    cap = math.log(t[at.KNOWN, 0]) + at.double(t[at.OPTIONS])[at.CERTAINTY]
     return min(1.0, cap / max(usual, 1e-9))
 
 
 @part
 def _surprise(t: Any, log_sum: np.float32) -> np.float32:
     """How unusual a log-sum is, in standard deviations."""
-    numbers = double(t[at.NUMBERS])
+    numbers = at.double(t[at.NUMBERS])
     n = numbers[0] + numbers[1]
     if n < 6:
         return _NONE
@@ -52,9 +45,9 @@ def _surprise(t: Any, log_sum: np.float32) -> np.float32:
 @part
 def become_near(t: Any, near: Any) -> None:
     """From squares of distances (N,) to how near the cells are."""
-    length = single(t[at.LENGTH])[: len(near)]
+    length = at.single(t[at.LENGTH])[: len(near)]
     size = max(total(length) / np.float32(max(len(near), 1)), _TINY)
-    sharp = np.float32(-double(t[at.OPTIONS])[at.SHARPNESS] / 2.0)
+    sharp = np.float32(-at.double(t[at.OPTIONS])[at.SHARPNESS] / 2.0)
     for i in range(len(near)):
         near[i] = exp(sharp * near[i] / size)
 
@@ -62,7 +55,7 @@ def become_near(t: Any, near: Any) -> None:
 @part
 def listen(t: Any, near: Any, votes: Any) -> None:
     """(m,) what cells that are this near (N,) say of the slots."""
-    about, vote = whole_rows(t[at.ABOUT]), single_rows(t[at.VOTE])
+    about, vote = at.whole_rows(t[at.ABOUT]), at.single_rows(t[at.VOTE])
     for y in range(len(votes)):
         votes[y] = _NONE
     for i in range(len(near)):
@@ -80,10 +73,10 @@ def _score_means(t: Any, along: Any, own: float, without: int, count: Any, means
 
     The key is an example of the label of the slot ``without``, if that is not -1; it is left out.
     """
-    kappa, square, share = double(t[at.TALLY])[3], double(t[at.SQUARE]), double(t[at.PULL])
+    kappa, square, share = at.double(t[at.TALLY])[3], at.double(t[at.SQUARE]), at.double(t[at.PULL])
     for y in range(len(means)):
         means[y] = kappa * (share[y] * along[y] - share[y] * share[y] * square[y] / 2.0)
-    counts = double(t[at.COUNT])
+    counts = at.double(t[at.COUNT])
     for y in range(len(means)):
         count[y] = counts[y]
     if without >= 0:
@@ -91,7 +84,7 @@ def _score_means(t: Any, along: Any, own: float, without: int, count: Any, means
         left = max(n - 1.0, 0.0)
         some, rest = 1.0 if left > 0.5 else 0.0, max(left, 1.0)
         length = some * (n * n * square[without] - 2.0 * n * v + own) / (rest * rest)
-        pull = left / (left + double(t[at.OPTIONS])[at.PSEUDO_COUNT])
+        pull = left / (left + at.double(t[at.OPTIONS])[at.PSEUDO_COUNT])
         v = some * (n * v - own) / rest
         means[without] = kappa * (pull * v - pull * pull * length / 2.0)
         count[without] = left
@@ -107,7 +100,7 @@ def _log_sum(x: Any, spare: Any) -> np.float32:
 
 
 @part
-def known_beside(t: Any, extra: int) -> np.float32:
+def known_beside(t: Any, extra: Any) -> np.float32:
     """The log of how many labels the model knows that are no candidates; minus infinity if none."""
     known = t[at.KNOWN, 0] - (t[at.SLOTS, 0] - t[at.NEW, 0]) - extra
     return np.float32(math.log(np.float32(known)))
@@ -117,9 +110,9 @@ def known_beside(t: Any, extra: int) -> np.float32:
 def _of_rows(t: Any, answer: int, chosen: int, without: int, out: Any) -> None:
     """Log of how often each slot's label was true when the model said the same, over the usual."""
     usual = np.float32(0.5 / (t[at.KNOWN, 0] + t[at.NEW, 0]))
-    found = place_of(answer, whole(t[at.ANSWER]), t[at.ANSWERS, 0], whole(t[at.ANSWER_TABLE]))
-    slot, often, following = whole(t[at.PAIR_SLOT]), double(t[at.OFTEN]), whole(t[at.NEXT])
-    pair = whole(t[at.FIRST])[found] if found >= 0 else -1
+    found = place_of(answer, at.whole(t[at.ANSWER]), t[at.ANSWERS, 0], at.whole(t[at.ANSWER_TABLE]))
+    slot, often, following = at.whole(t[at.PAIR_SLOT]), at.double(t[at.OFTEN]), at.whole(t[at.NEXT])
+    pair = at.whole(t[at.FIRST])[found] if found >= 0 else -1
     while pair >= 0:
         y = slot[pair]
         before = usual + np.float32(0.5) if y == chosen else usual
@@ -134,12 +127,12 @@ def _of_rows(t: Any, answer: int, chosen: int, without: int, out: Any) -> None:
 def gather(
     t: Any,
     base: Any,
-    chosen: int,
-    answer: int,
-    log_sum: np.float32,
+    chosen: Any,
+    answer: Any,
+    log_sum: Any,
     along: Any,
-    own: float,
-    without: int,
+    own: Any,
+    without: Any,
     votes: Any,
     linear: Any,
     means: Any,
@@ -153,17 +146,17 @@ def gather(
     """
     m, n = len(means), F.shape[1]
     count, ahead, held = spare[0], spare[1], spare[2]
-    new, log_count = single(t[at.IS_NEW]), single(t[at.LOG_COUNT])
+    new, log_count = at.single(t[at.IS_NEW]), at.single(t[at.LOG_COUNT])
     _score_means(t, along, own, without, count, means)
     for y in range(m):
         held[y] = _LEAST if new[y] > 0 else means[y]
     held[m] = known_beside(t, _NO_MORE)
     ground = _log_sum(held[: m + 1], ahead) - np.float32(math.log(t[at.KNOWN, 0]))
-    tally, clear, half = double(t[at.TALLY]), np.float32(_CLEAR), np.float32(_HALF)
+    tally, clear, half = at.double(t[at.TALLY]), np.float32(_CLEAR), np.float32(_HALF)
     trust = np.float32((tally[1] + _DOUBTED) / (tally[1] + _RELIED))
     for y in range(m):
         ahead[y] = trust * min(max(means[y] - ground, -clear), clear)
-    strength = np.float32(double(t[at.OPTIONS])[at.STRENGTH])
+    strength = np.float32(at.double(t[at.OPTIONS])[at.STRENGTH])
     unusual = -_surprise(t, log_sum)
     for k in range(1, len(F)):
         for y in range(m, n):
@@ -195,7 +188,7 @@ def gather(
 @part
 def offsets(t: Any, out: Any) -> None:
     """(C,) of new labels the log of how often each came, of the rest the log of its number."""
-    numbers, new, m = double(t[at.NUMBERS]), single(t[at.IS_NEW]), t[at.SLOTS, 0]
+    numbers, new, m = at.double(t[at.NUMBERS]), at.single(t[at.IS_NEW]), t[at.SLOTS, 0]
     one = math.log((numbers[1] + 0.5) / (numbers[0] + _EARLY) / max(t[at.NEW, 0], 1))
     for y in range(len(out)):
         out[y] = one * new[y] if y < m else 0.0

@@ -10,7 +10,6 @@ import numpy as np
 from labelmem.engines.numba import part
 from labelmem.engines.numba.logit import layout as at
 from labelmem.engines.numba.logit.arithmetic import BLOCK
-from labelmem.engines.numba.logit.layout import double, double_rows, single, single_rows, whole
 from labelmem.engines.numba.places import add_place, place_of
 
 __all__ = ["cross", "freshen", "measure_cell", "measure_slot", "open_slot", "place_key", "slot_of"]
@@ -22,7 +21,7 @@ def freshen(t: Any) -> None:
     if not t[at.STALE, 0]:
         return
     t[at.STALE, 0], t[at.NEW, 0] = 0, 0
-    table, answers = whole(t[at.TABLE]), whole(t[at.ANSWER_TABLE])
+    table, answers = at.whole(t[at.TABLE]), at.whole(t[at.ANSWER_TABLE])
     for i in range(len(table)):
         table[i] = -1
     for i in range(len(answers)):
@@ -32,11 +31,11 @@ def freshen(t: Any) -> None:
         measure_slot(t, y)
     for cell in range(t[at.CELLS, 0]):
         measure_cell(t, cell)
-    answer, first = whole(t[at.ANSWER]), whole(t[at.FIRST])
+    answer, first = at.whole(t[at.ANSWER]), at.whole(t[at.FIRST])
     for a in range(t[at.ANSWERS, 0]):
         add_place(a, answer, answers)
         first[a] = -1
-    of = whole(t[at.PAIR_OF])
+    of = at.whole(t[at.PAIR_OF])
     for pair in range(t[at.PAIRS, 0]):
         chain(t, of[pair], pair)
 
@@ -44,17 +43,17 @@ def freshen(t: Any) -> None:
 @part
 def enter(t: Any, y: int) -> None:
     """Let a slot be found by its label."""
-    label = whole(t[at.LABEL])
-    add_place(y, label, whole(t[at.TABLE]))
+    label = at.whole(t[at.LABEL])
+    add_place(y, label, at.whole(t[at.TABLE]))
     new = label[y] >= t[at.KNOWN, 0]
-    single(t[at.IS_NEW])[y] = 1 if new else 0
+    at.single(t[at.IS_NEW])[y] = 1 if new else 0
     t[at.NEW, 0] += new
 
 
 @part
 def chain(t: Any, answer: int, pair: int) -> None:
     """Put a pair behind the others of an answer."""
-    first, last, following = whole(t[at.FIRST]), whole(t[at.LAST]), whole(t[at.NEXT])
+    first, last, following = at.whole(t[at.FIRST]), at.whole(t[at.LAST]), at.whole(t[at.NEXT])
     if first[answer] < 0:
         first[answer] = pair
     else:
@@ -63,22 +62,22 @@ def chain(t: Any, answer: int, pair: int) -> None:
 
 
 @part
-def slot_of(t: Any, label: int) -> int:
+def slot_of(t: Any, label: Any) -> Any:
     """The slot of a label, -1 if it has none."""
-    return np.int64(place_of(label, whole(t[at.LABEL]), t[at.SLOTS, 0], whole(t[at.TABLE])))
+    return np.int64(place_of(label, at.whole(t[at.LABEL]), t[at.SLOTS, 0], at.whole(t[at.TABLE])))
 
 
 @part
-def open_slot(t: Any, label: int) -> int:
+def open_slot(t: Any, label: Any) -> Any:
     """The slot of a label, a new one if it has none."""
     y = slot_of(t, label)
     if y >= 0:
         return y
     y = t[at.SLOTS, 0]
     t[at.SLOTS, 0] += 1
-    whole(t[at.LABEL])[y] = label
-    double(t[at.COUNT])[y] = double(t[at.SQUARE])[y] = 0.0
-    sums, rows = double_rows(t[at.SUMS])[y], double_rows(t[at.ROWS])[y]
+    at.whole(t[at.LABEL])[y] = label
+    at.double(t[at.COUNT])[y] = at.double(t[at.SQUARE])[y] = 0.0
+    sums, rows = at.double_rows(t[at.SUMS])[y], at.double_rows(t[at.ROWS])[y]
     for k in range(len(sums)):
         sums[k] = rows[k] = 0.0
     enter(t, y)
@@ -89,28 +88,28 @@ def open_slot(t: Any, label: int) -> int:
 @part
 def measure_slot(t: Any, y: int) -> None:
     """What a slot's examples tell: their mean relative to the origin, and how far it counts."""
-    count, origin = double(t[at.COUNT])[y], double(t[at.ORIGIN])
-    centred, sums = double_rows(t[at.CENTRED])[y], double_rows(t[at.SUMS])[y]
+    count, origin = at.double(t[at.COUNT])[y], at.double(t[at.ORIGIN])
+    centred, sums = at.double_rows(t[at.CENTRED])[y], at.double_rows(t[at.SUMS])[y]
     for k in range(len(centred)):
         centred[k] = sums[k] / max(count, 1.0) - origin[k] if count > 0 else 0.0
-    double(t[at.PULL])[y] = count / (count + double(t[at.OPTIONS])[at.PSEUDO_COUNT])
+    at.double(t[at.PULL])[y] = count / (count + at.double(t[at.OPTIONS])[at.PSEUDO_COUNT])
     twice = np.float32(2.0) * np.float32(count)
-    single(t[at.LOG_COUNT])[y] = math.log(twice + np.float32(1.0))
+    at.single(t[at.LOG_COUNT])[y] = math.log(twice + np.float32(1.0))
 
 
 @part
 def measure_cell(t: Any, cell: int) -> None:
     """The square of a cell's distance from the origin."""
-    place, found = single_rows(t[at.PLACE])[cell], np.float32(0.0)
+    place, found = at.single_rows(t[at.PLACE])[cell], np.float32(0.0)
     for k in range(len(place)):
         found += place[k] * place[k]
-    single(t[at.LENGTH])[cell] = found
+    at.single(t[at.LENGTH])[cell] = found
 
 
 @part
 def place_key(t: Any, off: Any, placed: Any) -> None:
     """Where a key relative to the origin is placed: times R, which is 0 below its diagonal."""
-    root, d = double_rows(t[at.ROOT]), np.uint64(len(off))
+    root, d = at.double_rows(t[at.ROOT]), np.uint64(len(off))
     for k in range(d):
         placed[k] = 0.0
     for i in range(d):
@@ -122,7 +121,7 @@ def place_key(t: Any, off: Any, placed: Any) -> None:
 @part
 def cross(t: Any, placed: Any, across: Any) -> None:
     """The same key times A = R R', from where it is placed."""
-    root, d = double_rows(t[at.ROOT]), np.uint64(len(placed))
+    root, d = at.double_rows(t[at.ROOT]), np.uint64(len(placed))
     for i in range(d):
         found = 0.0
         for k in range(i - i % BLOCK, d):

@@ -15,13 +15,6 @@ from labelmem.engines.numba.logit.arithmetic import inner, softmax64
 from labelmem.engines.numba.logit.belief import features_of, lay_out, piece
 from labelmem.engines.numba.logit.evidence import become_near, gather, listen, offsets, tame, weigh
 from labelmem.engines.numba.logit.following import cross, freshen, place_key, slot_of
-from labelmem.engines.numba.logit.layout import (
-    double,
-    double_rows,
-    single_rows,
-    whole,
-    whole_rows,
-)
 
 __all__ = ["predict"]
 
@@ -82,7 +75,7 @@ def _look(room: Any, listed: Any, logits: Any, r: Any) -> None:
 @part
 def _candidates(t: Any, room: Any, listed: Any, label: Any) -> None:
     """The labels that are asked about, those without a slot sorted behind the slots."""
-    m, slots = t[at.SLOTS, 0], whole(t[at.LABEL])
+    m, slots = t[at.SLOTS, 0], at.whole(t[at.LABEL])
     n = m
     for y in range(m):
         label[y] = slots[y]
@@ -105,12 +98,12 @@ def _candidates(t: Any, room: Any, listed: Any, label: Any) -> None:
 def _hear(t: Any, x: Any, room: Any, near: Any, votes: Any, off: Any, found: Any) -> None:
     """Ask the cells, the means and the corrections."""
     d, m, place, across = len(x), len(votes), piece(room, of.PLACE), piece(room, of.ACROSS)
-    origin = double(t[at.ORIGIN])
+    origin = at.double(t[at.ORIGIN])
     for k in range(d):
         off[k] = x[k] - origin[k]
     place_key(t, off, place)
     cross(t, place, across)
-    cells, here = single_rows(t[at.PLACE]), np.empty(d, np.float32)
+    cells, here = at.single_rows(t[at.PLACE]), np.empty(d, np.float32)
     copy(place, here)
     for i in range(len(near)):
         cell, far = cells[i], np.float32(0.0)
@@ -120,7 +113,8 @@ def _hear(t: Any, x: Any, room: Any, near: Any, votes: Any, off: Any, found: Any
     become_near(t, near)
     copy(near, piece(room, of.NEAR))
     listen(t, near, votes)
-    count, centred, rows = double(t[at.COUNT]), double_rows(t[at.CENTRED]), double_rows(t[at.ROWS])
+    count, rows = at.double(t[at.COUNT]), at.double_rows(t[at.ROWS])
+    centred = at.double_rows(t[at.CENTRED])
     for y in range(m):
         found[0, y] = inner(centred[y], across) if count[y] > 0 else 0.0
     for y in range(m):
@@ -130,8 +124,8 @@ def _hear(t: Any, x: Any, room: Any, near: Any, votes: Any, off: Any, found: Any
 @part
 def _believe(t: Any, room: Any, label: Any, score: Any, logits: Any, factor: float, P: Any) -> None:
     """P (W,): with caution, and with the share of wrong labels; ``score`` (C,) is used up."""
-    known, noise, nats = len(logits), double(t[at.NUMBERS])[5], double(t[at.NATS])
-    scale, last = double(t[at.THETA])[0] * factor, len(score) - 1
+    known, noise, nats = len(logits), at.double(t[at.NUMBERS])[5], at.double(t[at.NATS])
+    scale, last = at.double(t[at.THETA])[0] * factor, len(score) - 1
     for y in range(last):
         if y != room[of.CHOSEN]:
             score[y] -= nats[0] if label[y] >= known else nats[1]
@@ -154,8 +148,8 @@ def _believe(t: Any, room: Any, label: Any, score: Any, logits: Any, factor: flo
         P[i] = right * P[i] + wrong
     for y in range(last):
         if label[y] >= known:
-            i = np.int64(label[y])
-            P[i] = right * P[i] + wrong
+            new = np.int64(label[y])
+            P[new] = right * P[new] + wrong
 
 
 @part
@@ -185,9 +179,9 @@ def predict(
     to ``room``. Where logits are alike, whoever asks lists the largest in ``room`` and asks again.
     """
     freshen(t)
-    d, m, cells, theta = t[at.DIM, 0], t[at.SLOTS, 0], t[at.CELLS, 0], double(t[at.THETA])
+    d, m, cells, theta = t[at.DIM, 0], t[at.SLOTS, 0], t[at.CELLS, 0], at.double(t[at.THETA])
     x, logits = vector_at(x_at, d), vector_at(logits_at, t[at.KNOWN, 0])
-    lay_out(room, len(theta), whole_rows(t[at.LISTED]).shape[1], d, cells, m)
+    lay_out(room, len(theta), at.whole_rows(t[at.LISTED]).shape[1], d, cells, m)
     names = piece(room, of.LISTED)
     if not listed and _alike(logits, names, piece(room, of.VALUE)):
         return False

@@ -11,14 +11,6 @@ from labelmem.engines.numba.logit import layout as at
 from labelmem.engines.numba.logit.arithmetic import SIX, add_products, inner, products, softmax64
 from labelmem.engines.numba.logit.evidence import become_near, gather, listen, offsets, tame, weigh
 from labelmem.engines.numba.logit.following import cross, open_slot, place_key, slot_of
-from labelmem.engines.numba.logit.layout import (
-    double,
-    double_rows,
-    single,
-    single_rows,
-    whole,
-    whole_rows,
-)
 from labelmem.logit_memory.options import FEATURES
 from labelmem.logit_memory.user import _LARGEST, _LEAST, _MIX, _PULL, _SAID
 
@@ -30,7 +22,7 @@ _VOTES = FEATURES.index("votes")
 @part
 def _turn(t: Any, written: int, cells: Any) -> int:
     """How many cells have their turn, that just written with them: in order in ``cells``."""
-    n, numbers, used = t[at.CELLS, 0], double(t[at.NUMBERS]), 0
+    n, numbers, used = t[at.CELLS, 0], at.double(t[at.NUMBERS]), 0
     asked, turn = min(len(cells) - 1, n), np.int64(numbers[6])
     numbers[6] = (turn + asked) % max(n, 1)
     for i in range(asked + 1):
@@ -60,7 +52,7 @@ def _candidates(t: Any, cells: Any, column: Any, label: Any) -> int:
 
     Their labels come to the beginning of ``label``, sorted; told is how many there are.
     """
-    m, extra, listed = t[at.SLOTS, 0], 0, whole_rows(t[at.LISTED])
+    m, extra, listed = t[at.SLOTS, 0], 0, at.whole_rows(t[at.LISTED])
     for j in range(len(cells)):
         for i in range(column.shape[1]):
             wanted = listed[cells[j], i]
@@ -82,7 +74,7 @@ def _candidates(t: Any, cells: Any, column: Any, label: Any) -> int:
 @part
 def _distances(t: Any, places: Any, near: Any) -> None:
     """(6 J, N) how far the cells are from places (6 J, d), squared, by differences."""
-    cells, zero = single_rows(t[at.PLACE]), np.float32(0.0)
+    cells, zero = at.single_rows(t[at.PLACE]), np.float32(0.0)
     for j in range(0, len(places), SIX):
         x0, x1, x2 = places[j], places[j + 1], places[j + 2]
         x3, x4, x5 = places[j + 3], places[j + 4], places[j + 5]
@@ -103,15 +95,15 @@ def _distances(t: Any, places: Any, near: Any) -> None:
 @part
 def _bring(t: Any, cell: int, off: Any, across: Any, place: Any) -> None:
     """A cell's key relative to the origin, the same times A, and where it is placed."""
-    key, origin = single_rows(t[at.KEY])[cell], double(t[at.ORIGIN])
-    kept, crossed = double_rows(t[at.ACROSS])[cell], whole(t[at.CROSSED])
+    key, origin = at.single_rows(t[at.KEY])[cell], at.double(t[at.ORIGIN])
+    kept, crossed = at.double_rows(t[at.ACROSS])[cell], at.whole(t[at.CROSSED])
     for k in range(len(off)):
         off[k] = key[k] - origin[k]
     if not crossed[cell]:
         place_key(t, off, across)
         cross(t, across, kept)
         crossed[cell] = 1
-    placed = single_rows(t[at.PLACE])[cell]
+    placed = at.single_rows(t[at.PLACE])[cell]
     for k in range(len(off)):
         across[k] = kept[k]
     for k in range(len(off)):
@@ -158,9 +150,9 @@ def _keep(own: Any, slot: int, kept: Any, votes: Any) -> None:
 @part
 def _doubt(t: Any, doubted: float) -> None:
     """Average the share of wrong labels, given that among some cells."""
-    numbers = double(t[at.NUMBERS])
+    numbers = at.double(t[at.NUMBERS])
     noise, seen = numbers[5], max(numbers[0] + numbers[1], 1.0)
-    pull = _PULL * (double(t[at.OPTIONS])[at.NOISE] - noise)
+    pull = _PULL * (at.double(t[at.OPTIONS])[at.NOISE] - noise)
     change = min(1.0, t[at.CELLS, 0] / seen) * doubted - noise + pull
     numbers[5] = min(max(noise + change / _MIX, _LEAST), _LARGEST)
 
@@ -168,18 +160,15 @@ def _doubt(t: Any, doubted: float) -> None:
 @part
 def replay(t: Any, written: int) -> None:
     """Replay the cells whose turn it is, and the one just written unless it is -1."""
-    options, slots, about = double(t[at.OPTIONS]), whole(t[at.SLOT]), whole_rows(t[at.ABOUT])
-    listed, value, vote = (
-        whole_rows(t[at.LISTED]),
-        single_rows(t[at.VALUE]),
-        single_rows(t[at.VOTE]),
-    )
+    options, slots = at.double(t[at.OPTIONS]), at.whole(t[at.SLOT])
+    about, vote = at.whole_rows(t[at.ABOUT]), at.single_rows(t[at.VOTE])
+    listed, value = at.whole_rows(t[at.LISTED]), at.single_rows(t[at.VALUE])
     all_ = np.empty(np.int64(options[at.REVISITS]) + 1, np.int64)
     J = _turn(t, written, all_)
     cells = all_[:J]
     if J == 0:
         return
-    d, m, noise = t[at.DIM, 0], t[at.SLOTS, 0], double(t[at.NUMBERS])[5]
+    d, m, noise = t[at.DIM, 0], t[at.SLOTS, 0], at.double(t[at.NUMBERS])[5]
     labels, most = t[at.KNOWN, 0] + t[at.NEW, 0], (J + SIX - 1) // SIX * SIX
     keys, places = np.zeros((2 * most, d)), np.zeros((most, d), np.float32)
     off, across = keys[:most], keys[most:]
@@ -192,9 +181,9 @@ def replay(t: Any, written: int) -> None:
     n = m + 1 + _candidates(t, cells, column, other)
     told = np.zeros((3 * most, m))
     along, linear, error = told[:most], told[most : 2 * most], told[2 * most :]
-    products(double_rows(t[at.CENTRED]), double(t[at.COUNT]), across, along)
-    products(double_rows(t[at.ROWS]), np.ones(m), off, linear)
-    theta = double(t[at.THETA]).copy()
+    products(at.double_rows(t[at.CENTRED]), at.double(t[at.COUNT]), across, along)
+    products(at.double_rows(t[at.ROWS]), np.ones(m), off, linear)
+    theta = at.double(t[at.THETA]).copy()
     theta[_VOTES] = 1.0  # votes are set as if they counted in full
     F, wide, brief = np.empty((len(theta), n)), np.empty((4, n)), np.empty((6, n), np.float32)
     offset, score, own, alone = wide[0], wide[1], wide[2], wide[3]
@@ -204,14 +193,14 @@ def replay(t: Any, written: int) -> None:
     kept, size = np.empty((J, about.shape[1]), np.int64), np.empty((J, about.shape[1]))
     for j in range(J):
         cell = cells[j]
-        slot, rest, answer = slots[cell], factor * single(t[at.REST])[cell], listed[cell, 0]
+        slot, rest, answer = slots[cell], factor * at.single(t[at.REST])[cell], listed[cell, 0]
         for y in range(n):
             base[y] = rest
         for i in range(column.shape[1]):
             base[column[j, i]] = factor * value[cell, i]
         become_near(t, near[j])
         listen(t, near[j], votes)
-        log_sum, length = single(t[at.TOTAL])[cell], inner(across[j], off[j])
+        log_sum, length = at.single(t[at.TOTAL])[cell], inner(across[j], off[j])
         heard = (along[j], length, slot, votes, linear[j], means, brief[3:], F)
         gather(t, base, column[j, 0], answer, log_sum, *heard)
         weigh(theta, F, offset, score)
@@ -234,7 +223,7 @@ def replay(t: Any, written: int) -> None:
         for k in range(d):
             across[j, k] *= options[at.RATE] / max(length, 1e-9)
     _doubt(t, doubted)
-    add_products(double_rows(t[at.ROWS]), options[at.KEPT], error, across)
+    add_products(at.double_rows(t[at.ROWS]), options[at.KEPT], error, across)
     for j in range(J):
         for k in range(about.shape[1]):
             y = kept[j, k]

@@ -86,11 +86,7 @@ class CompiledUser:
         self._hold(at.OPTIONS, _options(user.options))
         self._hold(at.START, user.weights.start.numpy().copy())
         self._hold(at.PRIOR, user.weights.prior.numpy().copy())
-        rows, used = (
-            saved["rows"],
-            {at.SLOTS: "slot_labels", at.CELLS: "cells.key", at.PAIRS: "rows"},
-        )
-        for group, name in used.items():
+        for group, name in ((at.SLOTS, "slot_labels"), (at.CELLS, "cells.key"), (at.PAIRS, "rows")):
             self._grow(group, len(saved[name]))
             self.table[group, 0] = len(saved[name])
         for name, array in _SAVED.items():
@@ -98,18 +94,17 @@ class CompiledUser:
                 self.arrays[array][: len(saved[name])] = saved[name].numpy()
             else:
                 self._hold(array, saved[name].numpy().copy())
-        answers: dict[int, int] = {}
-        n = len(rows)
-        of_pair = [
-            answers.setdefault(answer, len(answers)) for answer in rows[:, 0].long().tolist()
-        ]
-        self.arrays[at.ANSWER][: len(answers)], self.table[at.ANSWERS, 0] = (
-            list(answers),
-            len(answers),
-        )
-        self.arrays[at.PAIR_OF][:n], self.arrays[at.PAIR_SLOT][:n] = of_pair, rows[:, 1].long()
-        self.arrays[at.OFTEN][:n] = rows[:, 2]
+        self._load_pairs(saved["rows"])
         self.widest = 1 + int(saved["slot_labels"].max()) if self.slots else 0
+
+    def _load_pairs(self, rows: Tensor) -> None:
+        """Number the answers of the model in the order in which they come."""
+        numbers: dict[int, int] = {}
+        pair_of = [numbers.setdefault(a, len(numbers)) for a in rows[:, 0].long().tolist()]
+        self.table[at.ANSWERS, 0], n = len(numbers), len(rows)
+        self.arrays[at.ANSWER][: len(numbers)] = list(numbers)
+        self.arrays[at.PAIR_OF][:n], self.arrays[at.PAIR_SLOT][:n] = pair_of, rows[:, 1].long()
+        self.arrays[at.OFTEN][:n] = rows[:, 2]
 
     def _hold(self, array: int, held: Array) -> None:
         self.arrays[array] = held
@@ -167,7 +162,7 @@ class CompiledUser:
 
     def _now(self) -> Heard:
         """The votes of all cells as they are until a label is learned."""
-        heard = self.heard()
+        heard: Heard | None = self.heard()
         if heard is None:
             heard = Heard(self)
             self.heard = weakref.ref(heard)
@@ -219,14 +214,10 @@ class CompiledUser:
             found[name] = torch.from_numpy(self.arrays[array][:end].copy())
         upper = found["statistics.scatter"].triu()
         found["statistics.scatter"] = upper + upper.triu(1).T
-        n = self.table[at.PAIRS, 0]
-        of_pair = self.arrays[at.PAIR_OF][:n]
-        parts = (
-            self.arrays[at.ANSWER][of_pair],
-            self.arrays[at.PAIR_SLOT][:n],
-            self.arrays[at.OFTEN][:n],
-        )
-        rows = np.stack(parts, 1)[of_pair.argsort(kind="stable")]
+        n, held = self.table[at.PAIRS, 0], self.arrays
+        pair_of = held[at.PAIR_OF][:n]
+        parts = held[at.ANSWER][pair_of], held[at.PAIR_SLOT][:n], held[at.OFTEN][:n]
+        rows = np.stack(parts, 1)[pair_of.argsort(kind="stable")]
         return found | {"rows": torch.from_numpy(rows)}
 
     def plain(self) -> User:

@@ -11,7 +11,6 @@ from labelmem.engines.numba import copy, part
 from labelmem.engines.numba.logit import layout as at
 from labelmem.engines.numba.logit.arithmetic import inner, softmax64, solve
 from labelmem.engines.numba.logit.evidence import weigh
-from labelmem.engines.numba.logit.layout import double, double_rows
 from labelmem.logit_memory.weights import _EVEN, _LENGTHS, _STEPS
 
 __all__ = ["learn_weights"]
@@ -47,11 +46,11 @@ def _curve(F: Any, p: Any, share: float, mean: Any, heavy: Any, out: Any) -> Non
 
 
 @part
-def learn_weights(t: Any, F: Any, offset: Any, true: int, noise: float, labels: float) -> None:
+def learn_weights(t: Any, F: Any, offset: Any, true: Any, noise: float, labels: float) -> None:
     """Theta and what is held of it after a label: the column of F that was true."""
-    k, theta, kept = len(F), double(t[at.THETA]), double(t[at.OPTIONS])[at.FORGET]
-    before, prior = double_rows(t[at.HELD]), double_rows(t[at.PRIOR])
-    start, lost, square = double(t[at.START]), 1.0 - kept, np.empty((4, k, k))
+    k, theta, kept = len(F), at.double(t[at.THETA]), at.double(t[at.OPTIONS])[at.FORGET]
+    before, prior = at.double_rows(t[at.HELD]), at.double_rows(t[at.PRIOR])
+    start, lost, square = at.double(t[at.START]), 1.0 - kept, np.empty((4, k, k))
     held, curvature, both, lower = square[0], square[1], square[2], square[3]
     line, p, share = np.empty((5, k)), np.empty((2, F.shape[1])), (noise, labels)
     centre, mean, slope, step, tried = line[0], line[1], line[2], line[3], line[4]
