@@ -52,8 +52,8 @@ class KnownLabels:
         """The id of a label, or None for one the model does not know."""
         if self._ids is not None:
             return self._ids.get(label)
-        assert isinstance(self.names, range)
-        return self.names.index(label) if label in self.names else None  # type: ignore[arg-type]
+        number = hash(label)  # of what equals a small whole number it is that number
+        return number if 0 <= number < len(self.names) and label == number else None
 
 
 class LabelSpace:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from labelmem.errors import InputError
+from labelmem.fast import bounded
 
 __all__ = ["as_tensors", "chosen", "leaves", "rebuild", "tree_map"]
 
@@ -106,6 +107,8 @@ def _as_tensor(x: Any, device: torch.device, dtype: torch.dtype, what: str) -> T
     if not tensor.is_floating_point():
         return tensor
     tensor = tensor.to(dtype)
+    if tensor.is_cpu and tensor.dtype is torch.float32 and bounded(tensor):
+        return tensor
     if not bool(torch.isfinite(tensor).all()):
         bad = int((~torch.isfinite(tensor)).sum())
         raise InputError(

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import nullcontext
+
 import pytest
 import torch
 from torch import Tensor, nn
 
 from labelmem import Adapter, Prediction, Stream
+from labelmem.fast import compiled, plainly
 
 KNOWN, NEW, DIM = 6, 3, 16
+
+
+@pytest.fixture(params=["compiled", "plain"], autouse=True)
+def way(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Each promise is kept by compiled steps, and by those of the reference."""
+    if request.param == "compiled" and not compiled(narrow=True):
+        pytest.skip("numba is not installed")
+    with plainly() if request.param == "plain" else nullcontext():
+        yield
 
 
 class World:

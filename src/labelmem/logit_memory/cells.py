@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -40,8 +41,9 @@ class Logits:
         others = logits.shape[1] - value.shape[1]
         if not others:
             return Logits(label, value, total, total)
-        left = (1 - (value - total[:, None]).exp().sum(1)).clamp(min=1e-9)
-        return Logits(label, value, total + (left / others).log(), total)
+        small = logits.scatter(1, label, -torch.inf).logsumexp(1)
+        least = total + math.log(_TINY)
+        return Logits(label, value, small.maximum(least) - math.log(others), total)
 
     def tensors(self) -> dict[str, Tensor]:
         """All of it, by name."""

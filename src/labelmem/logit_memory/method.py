@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from labelmem.explain import ExplainedCell, Explanation
+from labelmem.fast import compiled
 from labelmem.logit_memory.options import FEATURES, LogitMemoryOptions
 from labelmem.logit_memory.user import Belief, User
 from labelmem.stepping import Step
@@ -33,8 +34,8 @@ _CELLS = 10
 class LogitState:
     """All that ``n`` streams remember."""
 
-    users: list[User | None]
-    """None until the first key comes."""
+    users: list[Any]
+    """Each a :class:`.user.User`, plain or compiled; None until the first key comes."""
     recurrent: Any
     """The states of model and key."""
     form: Any = "online"
@@ -47,7 +48,7 @@ class LogitState:
     @property
     def cells(self) -> int:
         """How many examples they remember together."""
-        return sum(len(user.cells) for user in self.users if user is not None)
+        return sum(user.examples for user in self.users if user is not None)
 
     def repeated(self, n: int) -> LogitState:
         """The one stream ``n`` times over."""
@@ -83,7 +84,8 @@ class LogitState:
 class LogitStep(Step):
     """A step with what each user's memory made of it."""
 
-    beliefs: tuple[Belief, ...] = ()
+    beliefs: tuple[Any, ...] = ()
+    """Each a :class:`.user.Belief`, plain or compiled."""
     recurrent: Any = field(default=(None, None))
 
 
@@ -107,10 +109,14 @@ class LogitMemory:
         """Streams that remember nothing; their users come with the first keys."""
         return LogitState([None] * streams, recurrent)
 
-    def _user(self, state: LogitState, i: int, key: Tensor) -> User:
+    def _user(self, state: LogitState, i: int, key: Tensor, fast: bool) -> Any:
+        """One of the users, compiled or not; it stays so until it is asked for the other way."""
         user = state.users[i]
         if user is None:
-            user = state.users[i] = self.new_user(key)
+            user = self.new_user(key)
+        if user.compiled != fast:
+            user = _compiled(user) if fast else user.plain()
+        state.users[i] = user
         return user
 
     def new_user(self, key: Tensor) -> User:
@@ -142,24 +148,35 @@ class LogitMemory:
     ) -> LogitStep:
         """Predict for keys (n, d) and logits (n, L). Pure."""
         width = max(width, self.known)
+        fast = key.is_cpu and compiled(key.dtype is logits.dtype is torch.float32)
+        rows: list[tuple[Tensor, Tensor]] = [(key, logits)]  # to cut one row out takes time too
+        if len(key) > 1:
+            rows = [(key[i : i + 1], logits[i : i + 1]) for i in range(len(key))]
         beliefs = tuple(
-            self._user(state, i, key).believe(key[i : i + 1], logits[i : i + 1], width)
-            for i in range(len(key))
+            self._user(state, i, row[0], fast).believe(*row, width) for i, row in enumerate(rows)
         )
+        told = [
+            belief.told if belief.compiled else _told(belief, logits[i], width)
+            for i, belief in enumerate(beliefs)
+        ]
+        probs, model, memory = told[0] if len(told) == 1 else torch.cat(told, 1)
         return LogitStep(
             x,
-            torch.stack([belief.probs for belief in beliefs]),
-            model_probs=pad(torch.softmax(logits, 1), (0, width - logits.shape[1])),
-            memory_probs=torch.stack([_memory_alone(b, width) for b in beliefs]).to(key.dtype),
+            probs,
+            model_probs=model,
+            memory_probs=memory,
             beliefs=beliefs,
             recurrent=recurrent,
         )
 
     def commit(self, state: LogitState, step: LogitStep, y: Tensor, mask: Tensor | None) -> None:
         """Learn the labels (n,) in the streams of the mask."""
-        for i in range(len(y)):
+        for i, label in enumerate(y.tolist()):
             if mask is None or mask[i]:
-                self._user(state, i, step.beliefs[i].x).observe(step.beliefs[i], int(y[i]))
+                belief = step.beliefs[i]
+                fast = belief.compiled and compiled(narrow=True)
+                user = self._user(state, i, belief.x, fast)
+                user.observe(belief if user.compiled else belief.plain(), label)
 
     def restore(self, tensors: dict[str, Tensor], state: LogitState, like: Tensor) -> LogitState:
         """The state that was saved."""
@@ -175,7 +192,7 @@ class LogitMemory:
 
     def explain(self, step: LogitStep, label: int) -> Explanation:
         """What each feature said for a label, in nats, and the loudest cells."""
-        belief = step.beliefs[0]
+        belief: Belief = step.beliefs[0].plain()
         assert step.model_probs is not None
         p, r = float(step.probs[0, label]), float(step.model_probs[0, label])
         column = belief.evidence.column(label)
@@ -190,6 +207,20 @@ class LogitMemory:
             cells=tuple(_loudest(belief, column)),
             evidence=dict(zip(FEATURES, nats.tolist(), strict=True)),
         )
+
+
+def _compiled(user: User) -> Any:
+    """The same user with compiled steps, if its tensors are as they should be."""
+    from labelmem.engines.numba.logit.user import CompiledUser, fits
+
+    return CompiledUser(user) if fits(user) else user
+
+
+def _told(belief: Belief, logits: Tensor, width: int) -> Tensor:
+    """(3, 1, W) P, what the model believes, and what the memory would believe."""
+    model = pad(torch.softmax(logits, 0), (0, width - len(logits)))
+    memory = _memory_alone(belief, width).to(model.dtype)
+    return torch.stack([belief.probs, model, memory])[:, None]
 
 
 def _memory_alone(belief: Belief, width: int) -> Tensor:

@@ -30,7 +30,7 @@ class LabelStatistics:
     """
 
     def __init__(self, dim: int, pseudo_count: float, like: Tensor) -> None:
-        self.pseudo_count = pseudo_count
+        self.dim, self.pseudo_count = dim, pseudo_count
         self.sums = like.new_zeros(0, dim)
         """(m, d) of the slots."""
         self.counts = like.new_zeros(0)
@@ -127,12 +127,16 @@ class LabelStatistics:
         self.mean = self.mean + before / self.seen
         self.numbers[2] += float(before @ (x - self.mean))
         if self.seen <= _FIRST or self.seen >= float(self.numbers[5]):
-            self.numbers[5] = int(_GROWTH * max(self.seen, _FIRST)) + 1
-            self.refresh()
+            self.renew()
             return True
         mean = self.sums[slot] / self.counts[slot]
         self.squares[slot] = self.placed(mean).square().sum()
         return False
+
+    def renew(self) -> None:
+        """Invert the covariance, and note when that is due again."""
+        self.numbers[5] = int(_GROWTH * max(self.seen, _FIRST)) + 1
+        self.refresh()
 
     def refresh(self) -> None:
         """Invert the covariance, shrunk as the oracle approximation says (OAS), and all squares."""
@@ -147,8 +151,8 @@ class LabelStatistics:
         else:
             square = float(covariance.square().sum())
             spread = max(square - trace * trace / d, 1e-12 * square)
-            off = ((1 - 2 / d) * square + trace * trace) / ((held + 1 - 2 / d) * spread)
-            share = min(1.0, off)
+            off = (1 - 2 / d) * square + trace * trace
+            share = min(1.0, off / max((held + 1 - 2 / d) * spread, 1e-300))  # 0 / 0 where d is 1
             ridge = (share + 1e-6) * trace / d
             lower = torch.linalg.cholesky((1 - share) * covariance + ridge * eye)
             self.root = torch.linalg.solve_triangular(lower, eye, upper=False).T

@@ -55,6 +55,12 @@ class Belief:
     cells: Cells
     """The cells that voted."""
 
+    compiled = False
+
+    def plain(self) -> Belief:
+        """The same; compiled beliefs are made plain."""
+        return self
+
     def rival(self) -> tuple[int, int, float]:
         """The model's choice, the best other candidate, and by how many nats that is ahead."""
         choice, scores = self.evidence.column(int(self.said.label[0, 0])), self.scores.clone()
@@ -71,6 +77,8 @@ class Belief:
 
 class User:
     """Statistics, cells, corrections, rows, weights and caution of one stream."""
+
+    compiled = False
 
     def __init__(self, known: int, dim: int, options: LogitMemoryOptions, like: Tensor) -> None:
         self.known, self.options = known, options
@@ -96,6 +104,11 @@ class User:
         return self.known + int((self.slot_labels >= self.known).sum())
 
     @property
+    def examples(self) -> int:
+        """Examples that are remembered."""
+        return len(self.cells)
+
+    @property
     def observed(self) -> float:
         """Labels that were revealed."""
         return float(self.numbers[0] + self.numbers[1])
@@ -104,6 +117,11 @@ class User:
     def noise(self) -> float:
         """The share of labels that are taken to be wrong."""
         return float(self.numbers[5])
+
+    @property
+    def theta(self) -> Tensor:
+        """(k,) the weights."""
+        return self.weights.theta
 
     @property
     def tame(self) -> float:
@@ -299,7 +317,7 @@ class User:
         """Keep the largest votes of some cells, that for their own label first."""
         size = votes.abs()
         size.scatter_(1, slot[:, None], torch.inf)
-        kept = size.topk(min(self.options.votes, size.shape[1]), 1).indices
+        kept = size.sort(dim=1, descending=True, stable=True).indices[:, : self.options.votes]
         value = votes.gather(1, kept).to(self.cells.vote.dtype)
         said = value.abs() > _SAID
         said[:, 0] = True
@@ -312,6 +330,10 @@ class User:
         self.cells.vote_anew(cells, about, pad(value * said, (0, more)))
 
     # ---------------------------------------------------------------- files
+
+    def plain(self) -> User:
+        """The same; compiled users are made plain."""
+        return self
 
     def tensors(self) -> dict[str, Tensor]:
         """All of it, by name."""

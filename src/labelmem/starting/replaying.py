@@ -57,7 +57,7 @@ def replay_users(
             )
             (user,) = state.users
             assert user is not None
-            weights.append(user.weights.theta)
+            weights.append(user.theta)
             noise.append(user.noise)
             report(length)
     noises = torch.tensor(noise, dtype=torch.float64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -13,10 +13,10 @@ from labelmem.engines.numba import numba
 from labelmem.engines.numba.many import observe_many, predict_many, unsupported_many
 from labelmem.engines.numba.tokens import TokenStep, TokenSteps
 from labelmem.fast import allowed
+from labelmem.lmn.state import LMNStep
 
 if TYPE_CHECKING:
     from labelmem.lmn import LMN
-    from labelmem.lmn.state import LMNStep
     from labelmem.stepping import Step
 
 __all__ = ["Numba"]
@@ -46,6 +46,8 @@ class Numba(Engine):
             return f"the model is on {method.device}; its kernels run on the CPU"
         if method.dtype != torch.float32:
             return f"the model is in {method.dtype}; its kernels are in torch.float32"
+        if method.online is not None:
+            return None
         return _without_kernel(method) or (unsupported_many(method) if streams > 1 else None)
 
     def current(self) -> bool:
@@ -55,7 +57,7 @@ class Numba(Engine):
 
     def predict(self, state: Any, x: Any, width: int) -> Step:
         """Model, memory, combiner, mixture."""
-        if state.streams > 1:
+        if state.streams > 1 and self.method.online is None:
             return predict_many(self.method, state, x, width)
         if self._tokens is not None:
             step = self._tokens.predict(state, x, width)
@@ -65,7 +67,7 @@ class Numba(Engine):
 
     def observe(self, state: Any, step: Step, y: Tensor, mask: Tensor | None) -> None:
         """Write, and move the states on."""
-        if state.streams > 1 and observe_many(state, cast("LMNStep", step), y, mask):
+        if state.streams > 1 and isinstance(step, LMNStep) and observe_many(state, step, y, mask):
             return
         if isinstance(step, TokenStep) and step.opened.fits(state):
             if mask is None or bool(mask):
@@ -77,8 +79,6 @@ class Numba(Engine):
 def _without_kernel(method: LMN) -> str | None:
     """What the adapter has that kernels do not do."""
     combiner, memory = method.combiner, method.memory
-    if method.online is not None:
-        return "the default form has no kernels"
     if memory.cells_per_label != 1 and memory.cell_bits == 16:
         return "cells of 16 bits are read by kernels only where each label has one"
     if not isinstance(combiner, Combiner):
