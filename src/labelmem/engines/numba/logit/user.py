@@ -227,7 +227,17 @@ class CompiledUser:
         return user
 
     def __reduce__(self) -> Any:
-        return CompiledUser, (self.plain(),)
+        # As arrays: a pickle of tensors would say where their bytes happen to lie.
+        saved = {name: tensor.numpy() for name, tensor in self.tensors().items()}
+        return _restored, (self.known, self.dim, self.options, saved)
+
+
+def _restored(
+    known: int, dim: int, options: LogitMemoryOptions, saved: dict[str, Array]
+) -> CompiledUser:
+    user = User(known, dim, options, torch.zeros(1))
+    user.restore({name: torch.from_numpy(array) for name, array in saved.items()})
+    return CompiledUser(user)
 
 
 def _addressable(x: Tensor) -> Tensor:
