@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
-from toys import filled, random_combiner
+from toys import Recurrent, filled, random_combiner
 
 from labelmem import Adapter, MemoryConfig, StreamBatch
 from labelmem.config import NarrowMemoryConfig
@@ -41,6 +41,8 @@ def adapter(kind: str = "stream", **memory: Any) -> Adapter:
     model = filled(nn.Linear(DIM, LABELS), seed=1)
     config = NarrowMemoryConfig if memory.pop("bits", 0) else MemoryConfig
     options: dict[str, Any] = {"memory": config(**memory)}
+    if kind == "recurrent":
+        return Adapter(Recurrent(), combiner=0.4, **options)
     if kind == "parts":
         combiner = random_combiner(DIM, kind="stream", rescorer=6, parts=2)
         return Adapter(model, combiner=combiner, key=Joined(Hidden(), Hidden(0.5)), **options)
@@ -133,7 +135,7 @@ def test_steps_are_as_specified(kind: str, memory: str) -> None:
             torch.testing.assert_close(tensor, expected[name], rtol=1e-4, atol=10 * atol, msg=name)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, "recurrent"])
 def test_a_stream_that_is_masked_out_stays_as_it_is(kind: str) -> None:
     batch = adapter(kind, **MEMORIES["oldest out"]).streams(N)
     for x, y, mask in zip(*recorded(), strict=True):

@@ -53,6 +53,9 @@ def _compiled(function: F, more: dict[str, Any]) -> F:
     if numba is None:
         return function
     options: dict[str, Any] = {"fastmath": _SUMS, "error_model": "numpy", **more}
+    # Or a kernel that calls another would take the one compiled by itself in the process that
+    # compiles both, and its own copy in all that find it in a cache; these may round differently.
+    options["forceinline"] = True
     try:
         made: F = numba.njit(cache=True, **options)(function)
         _guard(made._cache._cache_file)  # type: ignore[attr-defined]
