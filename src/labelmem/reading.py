@@ -85,7 +85,8 @@ class MemoryRead:
 
     def spread(self, values: Tensor, width: int) -> Tensor:
         """Values (n, K), zero but at leading cells, as (n, width): enough for all labels."""
-        if self.lone and width and self.label.shape[1] and fused(values) and not values.requires_grad:
+        cells = self.lone and width and self.label.shape[1]
+        if cells and fused(values) and not values.requires_grad:
             from labelmem.engines.triton.past import spread_many
 
             return spread_many(self.label, values, width)
